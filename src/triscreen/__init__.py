@@ -1,0 +1,42 @@
+"""Metric learning from triplets, to a certified optimum.
+
+>>> import triscreen as ts
+>>> from sklearn.datasets import load_wine
+>>> X, y = load_wine(return_X_y=True)
+>>> X = (X - X.mean(0)) / X.std(0)
+>>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=5))
+>>> sol = ts.solve(problem, lam=0.01 * problem.lambda_max())
+>>> bool(sol.rel_gap <= 1e-6)
+True
+"""
+
+from triscreen.errors import (
+    ConvergenceWarning,
+    DegenerateProblemWarning,
+    InputError,
+    Interrupted,
+    SmallClassWarning,
+)
+from triscreen.losses import Hinge, SmoothedHinge
+from triscreen.problem import Certificate, Problem
+from triscreen.solvers import Solution, State, solve
+from triscreen.triplets import given_triplets, knn_triplets
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Certificate",
+    "ConvergenceWarning",
+    "DegenerateProblemWarning",
+    "Hinge",
+    "InputError",
+    "Interrupted",
+    "Problem",
+    "SmallClassWarning",
+    "SmoothedHinge",
+    "Solution",
+    "State",
+    "given_triplets",
+    "knn_triplets",
+    "solve",
+]

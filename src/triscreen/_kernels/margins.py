@@ -1,0 +1,153 @@
+"""Work per triplet, O(1) each: from pair distances to loss, dual sums and pair weights.
+
+With b = 1 - margin and smoothing s > 0, alpha = clip(b / s, 0, 1). A sweep adds to ``sums``
+
+    sums[0] += w (alpha b - (s/2) alpha^2)      the smoothed hinge loss
+    sums[1] += w alpha
+    sums[2] += w alpha (1 - alpha)
+
+and gives each pair its weight: the sum of w alpha over triplets where it is the negative pair, minus the same
+where it is the positive one. Two shapes of sets: *blocks* (an anchor's positives times its negatives, implied)
+and *lists* (two pair numbers per triplet).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from triscreen._kernels.pairs import SUMS
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
+    """Sweep the anchors start <= i < stop; their pairs are ptr[i]..split[i] (positive)..ptr[i + 1] (negative)."""
+    inverse = 1.0 / smoothing
+    half = 0.5 * smoothing
+    loss = 0.0
+    linear = 0.0
+    spread = 0.0
+    for i in range(start, stop):
+        begin, middle, end = ptr[i], split[i], ptr[i + 1]
+        negative = dist[middle:end]
+        negative_weights = pair_weights[middle:end]
+        negative_weights[:] = 0.0
+        nearest = np.inf
+        for n in range(end - middle):
+            nearest = min(nearest, negative[n])
+        for p in range(begin, middle):
+            positive = dist[p]
+            total = 0.0
+            if nearest - positive < 1.0:  # otherwise every triplet of this pair has zero loss
+                for n in range(end - middle):
+                    b = 1.0 - (negative[n] - positive)
+                    a = b * inverse
+                    a = 0.0 if a < 0.0 else a
+                    a = 1.0 if a > 1.0 else a
+                    loss += a * (b - half * a)
+                    total += a
+                    spread += a * (1.0 - a)
+                    negative_weights[n] += a
+            pair_weights[p] = -total
+            linear += total
+    sums[0] += loss
+    sums[1] += linear
+    sums[2] += spread
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def sweep_list(dist, positive, negative, weights, smoothing, pair_weights, sums, start, stop):
+    """Sweep the listed triplets start <= t < stop; an empty ``weights`` means 1 for each."""
+    inverse = 1.0 / smoothing
+    half = 0.5 * smoothing
+    weighted = weights.size > 0
+    for t in range(start, stop):
+        p, n = positive[t], negative[t]
+        b = 1.0 - (dist[n] - dist[p])
+        a = b * inverse
+        a = 0.0 if a < 0.0 else a
+        a = 1.0 if a > 1.0 else a
+        w = weights[t] if weighted else 1.0
+        sums[0] += w * a * (b - half * a)
+        sums[1] += w * a
+        sums[2] += w * a * (1.0 - a)
+        pair_weights[n] += w * a
+        pair_weights[p] -= w * a
+
+
+@njit(inline="always")
+def _given_alpha(b, a, w, gamma, sums):
+    """Add one triplet with its own alpha: loss, dual sum, and loss - alpha b + (g/2) alpha^2 >= 0 zone by zone."""
+    if b >= gamma:
+        loss = b - 0.5 * gamma
+        slack = (1.0 - a) * (b - 0.5 * gamma * (1.0 + a))
+    elif b > 0.0:
+        loss = 0.5 * b * b / gamma
+        slack = 0.5 * gamma * (a - b / gamma) ** 2
+    else:
+        loss = 0.0
+        slack = 0.5 * gamma * a * a - a * b
+    sums[0] += w * loss
+    sums[1] += w * (a - 0.5 * gamma * a * a)
+    sums[2] += w * slack
+
+
+@njit(cache=True, nogil=True)
+def alpha_blocks(dist, ptr, split, alpha, gamma, pair_weights, sums, start, stop, offset):
+    """Like `sweep_blocks` for alphas that the caller chose; sums: loss, dual sum, slack. Offset: first triplet."""
+    t = offset
+    for i in range(start, stop):
+        begin, middle, end = ptr[i], split[i], ptr[i + 1]
+        pair_weights[begin:end] = 0.0
+        for p in range(begin, middle):
+            for n in range(middle, end):
+                a = alpha[t]
+                _given_alpha(1.0 - (dist[n] - dist[p]), a, 1.0, gamma, sums)
+                pair_weights[n] += a
+                pair_weights[p] -= a
+                t += 1
+
+
+@njit(cache=True, nogil=True)
+def alpha_list(dist, positive, negative, weights, alpha, gamma, pair_weights, sums, start, stop):
+    """Like `sweep_list` for alphas that the caller chose; sums: loss, dual sum, slack."""
+    weighted = weights.size > 0
+    for t in range(start, stop):
+        p, n = positive[t], negative[t]
+        w = weights[t] if weighted else 1.0
+        _given_alpha(1.0 - (dist[n] - dist[p]), alpha[t], w, gamma, sums)
+        pair_weights[n] += w * alpha[t]
+        pair_weights[p] -= w * alpha[t]
+
+
+@njit(cache=True, nogil=True)
+def largest_margin_blocks(dist, ptr, split):
+    """The largest margin of any triplet: per anchor the farthest negative minus the nearest positive."""
+    best = -np.inf
+    for i in range(split.size):
+        if ptr[i] < split[i] and split[i] < ptr[i + 1]:
+            nearest = dist[ptr[i]]
+            for p in range(ptr[i], split[i]):
+                nearest = min(nearest, dist[p])
+            for n in range(split[i], ptr[i + 1]):
+                best = max(best, dist[n] - nearest)
+    return best
+
+
+@njit(cache=True, nogil=True)
+def block_indices(ptr, split, second, start_anchor, start, out):
+    """Write the triplets start, start + 1, ... of a block set into the rows of out; returns nothing."""
+    t = 0
+    skip = start
+    for i in range(start_anchor, split.size):
+        for p in range(ptr[i], split[i]):
+            for n in range(split[i], ptr[i + 1]):
+                if skip > 0:
+                    skip -= 1
+                    continue
+                if t == out.shape[0]:
+                    return
+                out[t, 0] = i
+                out[t, 1] = second[p]
+                out[t, 2] = second[n]
+                t += 1

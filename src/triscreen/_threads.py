@@ -1,0 +1,171 @@
+"""The one place that decides about threads.
+
+Work is cut into chunks that depend on the problem only, never on the number of threads, and partial results are
+added in the order of the chunks: the same input gives the same bits on one thread or on sixteen. So it is free to
+decide, call by call, whether helpers are worth waking. It measures: on an idle machine they are; on a busy one a
+helper that the operating system has put to sleep in the middle of a chunk holds everyone up, and the calling
+thread is better off alone.
+
+BLAS runs on one thread while the engine works, because the engine's own threads call it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import numbers
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from triscreen.errors import InputError
+
+# The slower way of running is tried again after so many calls that trying costs about this share of the time.
+_PROBE_SHARE = 0.04
+_PROBE_EVERY = 32
+
+_lock = threading.Lock()
+_pool = None
+_pool_owner = None  # process id: a pool does not survive a fork
+_blas = None
+_blas_users = 0
+_blas_restore = None
+
+
+def cpu_count():
+    """Cores this process may use (affinity and container limits included)."""
+    from joblib import cpu_count as joblib_cpu_count
+
+    return max(1, joblib_cpu_count())
+
+
+def resolve_n_jobs(n_jobs):
+    """None: every core that helps; a positive number: at most so many; -1: all cores, -2: all but one, ..."""
+    if n_jobs is None:
+        return cpu_count()
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
+        raise InputError(f"n_jobs={n_jobs!r}: n_jobs must be None, a positive whole number, or negative (-1: all cores)")
+    return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+
+
+def _helpers():
+    global _pool, _pool_owner
+    with _lock:
+        if _pool is None or _pool_owner != os.getpid():
+            _pool = ThreadPoolExecutor(max_workers=max(2, cpu_count()), thread_name_prefix="triscreen")
+            _pool_owner = os.getpid()
+        return _pool
+
+
+@contextlib.contextmanager
+def single_threaded_blas():
+    """Keep BLAS on one thread inside; nested and concurrent use is fine, the last one out restores."""
+    global _blas, _blas_users, _blas_restore
+    with _lock:
+        if _blas_users == 0:
+            if _blas is None:
+                from threadpoolctl import ThreadpoolController
+
+                _blas = ThreadpoolController()
+            _blas_restore = _blas.limit(limits=1, user_api="blas")
+            _blas_restore.__enter__()
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                _blas_restore.__exit__(None, None, None)
+                _blas_restore = None
+
+
+class Threads:
+    """Runs chunks of work on the calling thread and, while that pays, on helpers.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        At most so many threads, the caller included (see `resolve_n_jobs`).
+    """
+
+    def __init__(self, n_jobs=None):
+        self.n_jobs = resolve_n_jobs(n_jobs)
+        self._seconds = {}  # kind of work -> [alone, together, calls until the slower one is tried again]
+
+    def run(self, kind, task, n_chunks):
+        """Call ``task(chunk)`` for every chunk in range(n_chunks), in any order, and wait for all."""
+        if self.n_jobs == 1 or n_chunks == 1:
+            for chunk in range(n_chunks):
+                task(chunk)
+            return
+        together = self._choose(kind)
+        begin = time.perf_counter()
+        if together:
+            _run_together(task, n_chunks, min(self.n_jobs, n_chunks))
+        else:
+            for chunk in range(n_chunks):
+                task(chunk)
+        self._learn(kind, together, time.perf_counter() - begin)
+
+    def _choose(self, kind):
+        alone, together, wait = self._seconds.setdefault(kind, [None, None, _PROBE_EVERY])
+        if together is None:
+            return True
+        if alone is None:
+            return False
+        return (together <= alone) != (wait <= 0)
+
+    def _learn(self, kind, together, seconds):
+        entry = self._seconds[kind]
+        old = entry[together]
+        entry[together] = seconds if old is None else 0.5 * (old + seconds)
+        if None in entry:
+            return
+        if entry[2] > 0:
+            entry[2] -= 1
+        else:
+            slower, faster = max(entry[:2]), max(min(entry[:2]), 1e-9)
+            entry[2] = max(_PROBE_EVERY, int((slower / faster - 1) / _PROBE_SHARE))
+
+    def __getstate__(self):
+        return {"n_jobs": self.n_jobs, "_seconds": {}}
+
+
+def _run_together(task, n_chunks, n_threads):
+    counter = itertools.count()
+    failed = threading.Event()
+
+    def work():
+        try:
+            while not failed.is_set():
+                chunk = next(counter)
+                if chunk >= n_chunks:
+                    return
+                task(chunk)
+        except BaseException:
+            failed.set()
+            raise
+
+    pool = _helpers()
+    futures = [pool.submit(work) for _ in range(n_threads - 1)]
+    try:
+        work()
+    finally:
+        # Helpers that have not begun are not needed any more; the others are in their last chunk.
+        running = [f for f in futures if not f.cancel()]
+        for future in running:
+            future.exception()
+    for future in running:
+        future.result()
+
+
+def chunk_bounds(n, n_chunks):
+    """Return the n_chunks + 1 bounds that cut range(n) into nearly equal parts."""
+    return [n * c // n_chunks for c in range(n_chunks + 1)]
+
+
+def count_chunks(n, work, most=64):
+    """How many chunks to cut n items of ``work`` elementary operations each into: about 0.2 ms a chunk."""
+    return int(max(1, min(most, n, n * work / 400_000)))

@@ -1,0 +1,124 @@
+"""From what users pass to what the engine needs; each refusal is one sentence."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+import numpy as np
+
+from triscreen.errors import InputError
+
+# |x|^4 must neither overflow nor vanish in float64; data outside this range is a mistake of units.
+_LARGEST, _SMALLEST = 1e70, 1e-70
+
+
+def as_points(X, name="X"):
+    """Return X as a finite, C-ordered float64 array (n, d), without copying where it is one already."""
+    if hasattr(X, "tocsr"):
+        raise InputError(f"{name} is a sparse matrix: pass a dense array, such as {name}.toarray()")
+    try:
+        X = np.asarray(X)
+    except ValueError as err:  # ragged rows
+        raise InputError(f"{name} is not a rectangular array of numbers ({err})") from None
+    if X.ndim != 2:
+        raise InputError(f"{name} has shape {X.shape}: {name} must be two-dimensional, (n_points, n_features)")
+    if X.shape[0] < 2:
+        raise InputError(f"{name} has shape {X.shape}: at least two points are needed")
+    if X.shape[1] < 1:
+        raise InputError(f"{name} has shape {X.shape}: at least one feature is needed")
+    if X.dtype.kind == "c":
+        raise InputError(f"{name} has dtype {X.dtype}: {name} must hold real numbers")
+    try:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        raise InputError(f"{name} has dtype {X.dtype}: {name} must hold numbers only ({err})") from None
+    if not np.isfinite(X).all():
+        row, col = np.argwhere(~np.isfinite(X))[0]
+        raise InputError(f"{name}[{row}, {col}] is {X[row, col]}: {name} must be finite, without NaN or infinity")
+    largest = np.abs(X).max()
+    if largest > _LARGEST or 0 < largest < _SMALLEST:
+        raise InputError(
+            f"{name} has a largest magnitude of {largest:.3g}: rescale it to lie between {_SMALLEST} and {_LARGEST}"
+        )
+    return X
+
+
+def as_labels(y, n_points):
+    """Return (codes, classes): y as integers 0..c-1 and the class each stands for."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise InputError(f"y has shape {y.shape}: y must be one-dimensional, one label per point")
+    if len(y) != n_points:
+        raise InputError(f"y has {len(y)} labels: X has {n_points} points, one label each is needed")
+    if y.dtype.kind in "fc" and not np.isfinite(y).all():
+        raise InputError("y holds NaN or infinity: every point needs a label")
+    if y.dtype.kind == "O" and any(label is None or label != label for label in y):
+        raise InputError("y holds None or NaN: every point needs a label")
+    try:
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as err:
+        raise InputError(f"y mixes types that cannot be compared ({err}): use labels of one type") from None
+    if len(classes) < 2:
+        raise InputError(f"y has one class only ({classes[0]!r}): at least two classes are needed")
+    return codes.astype(np.int64), classes
+
+
+def as_count(value, name, *, none=None):
+    """Return a whole number of at least 1; None is allowed where ``none`` says what it means."""
+    if value is None and none is not None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        extra = f", or None for {none}" if none else ""
+        raise InputError(f"{name}={value!r}: {name} must be a whole number of at least 1{extra}")
+    return int(value)
+
+
+def as_positive(value, name, *, none=None):
+    """Return a finite float > 0; None is allowed where ``none`` says what it means."""
+    if value is None and none is not None:
+        return None
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not good or not math.isfinite(value) or value <= 0:
+        extra = f", or None for {none}" if none else ""
+        raise InputError(f"{name}={value!r}: {name} must be a positive number{extra}")
+    return float(value)
+
+
+def as_choice(value, name, choices):
+    """Return value if it is one of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name}={value!r}: {name} must be one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def as_weights(weights, n, name="weights"):
+    """Return n positive finite float64 weights, or None."""
+    if weights is None:
+        return None
+    try:
+        w = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        raise InputError(f"{name} must hold numbers only ({err})") from None
+    if w.shape != (n,):
+        raise InputError(f"{name} has shape {w.shape}: one weight for each of the {n} triplets is needed")
+    bad = ~(np.isfinite(w) & (w > 0))
+    if bad.any():
+        t = int(np.argmax(bad))
+        raise InputError(f"{name}[{t}] is {w[t]}: weights must be positive and finite")
+    return w
+
+
+def as_alpha(alpha, n):
+    """Return n dual variables in [0, 1]."""
+    try:
+        a = np.ascontiguousarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        raise InputError(f"alpha must hold numbers only ({err})") from None
+    if a.shape != (n,):
+        raise InputError(f"alpha has shape {a.shape}: one value for each of the {n} triplets is needed")
+    bad = ~((a >= 0) & (a <= 1))
+    if bad.any():
+        t = int(np.argmax(bad))
+        raise InputError(f"alpha[{t}] is {a[t]}: every alpha must lie between 0 and 1")
+    return a

@@ -1,0 +1,166 @@
+"""Where M lives: all positive semi-definite matrices, or the diagonal ones.
+
+A cone turns pair weights into its kind of element (a symmetric matrix; the vector of a diagonal), projects, and
+gives the factor F with M = F F' through which distances are taken. Elements of either kind are numpy arrays that
+add and scale; ``numpy.vdot`` is their inner product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from triscreen._kernels.norms import diagonal_norms, full_norms
+from triscreen._threads import chunk_bounds, count_chunks
+from triscreen._validation import as_choice
+from triscreen.errors import InputError
+
+# An eigenvalue below zero by less than this, times the dimension and the largest one, is rounding.
+_ROUNDING = 100 * np.finfo(float).eps
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A matrix projected onto the cone.
+
+    Attributes
+    ----------
+    plus : array
+        The projection.
+    factor : array
+        F with F F' = plus, one column per positive eigenvalue; for the diagonal cone the vector of square roots.
+    negative : tuple
+        What was cut off: (values, vectors) with values < 0; the vectors are None for the diagonal cone.
+    """
+
+    plus: np.ndarray
+    factor: np.ndarray
+    negative: tuple
+
+
+class PSD:
+    """Symmetric positive semi-definite matrices."""
+
+    name = "psd"
+
+    def shape(self, dim):
+        """Shape of an element."""
+        return (dim, dim)
+
+    def project(self, B):
+        """Project a symmetric matrix: keep the positive eigenvalues."""
+        values, vectors = np.linalg.eigh(B)
+        keep = values > 0
+        F = vectors[:, keep] * np.sqrt(values[keep])
+        return Projection(F @ F.T, F, (values[~keep], vectors[:, ~keep]))
+
+    def cut_off_inner(self, projection, M):
+        """<-[B]_-, M> >= 0 for M in the cone, as a sum of non-negative terms."""
+        values, vectors = projection.negative
+        return float(np.maximum(np.einsum("ij,ij->j", vectors, M @ vectors), 0.0) @ -values)
+
+    def embed(self, X, factor, threads):
+        """Return G with |G_a - G_b|^2 = (x_a - x_b)' F F' (x_a - x_b)."""
+        G = np.empty((len(X), factor.shape[1]))
+        chunks = count_chunks(len(X), X.shape[1] * factor.shape[1] // 4 + 1)
+        bounds = chunk_bounds(len(X), chunks)
+
+        def task(c):
+            np.matmul(X[bounds[c] : bounds[c + 1]], factor, out=G[bounds[c] : bounds[c + 1]])
+
+        threads.run("embed", task, chunks)
+        return G
+
+    def assemble(self, triplets, X, pair_weights, threads):
+        """Sum over pairs of c_p (x_a - x_b)(x_a - x_b)'."""
+        return triplets.matrix(X, pair_weights, threads)
+
+    def norms(self, X, indices, out):
+        """|H_t|_F of the triplets in the rows of indices."""
+        full_norms(X, indices, out)
+
+    def check(self, M, dim):
+        """Return M symmetrised, float64, or refuse what is no element of the cone beyond rounding."""
+        M = _as_real(M)
+        if M.shape != (dim, dim):
+            raise InputError(f"M has shape {M.shape}: X has {dim} features, so M must have shape ({dim}, {dim})")
+        scale = np.abs(M).max()
+        if np.abs(M - M.T).max() > 1e-10 * scale:
+            raise InputError(f"M differs from its transpose by {np.abs(M - M.T).max():.3g}: M must be symmetric")
+        M = 0.5 * (M + M.T)
+        if scale > 0:
+            # M + tolerance I has a Cholesky factor unless an eigenvalue lies below -tolerance (cheaper than all of them).
+            tolerance = _ROUNDING * dim * np.linalg.norm(M)
+            try:
+                np.linalg.cholesky(M + tolerance * np.eye(dim))
+            except np.linalg.LinAlgError:
+                lowest = np.linalg.eigvalsh(M)[0]
+                raise InputError(
+                    f"M has the eigenvalue {lowest:.3g}: M must be positive semi-definite (project it first)"
+                ) from None
+        return M
+
+
+class Diagonal:
+    """Diagonal matrices with entries >= 0, kept as the vector of the diagonal."""
+
+    name = "diagonal"
+
+    def shape(self, dim):
+        """Shape of an element."""
+        return (dim,)
+
+    def project(self, B):
+        """Project a vector: keep the positive entries."""
+        plus = np.maximum(B, 0.0)
+        return Projection(plus, np.sqrt(plus), (np.minimum(B, 0.0), None))
+
+    def cut_off_inner(self, projection, M):
+        """<-[b]_-, m> >= 0 for m in the cone."""
+        return float(-projection.negative[0] @ M)
+
+    def embed(self, X, factor, threads):
+        """Return G with |G_a - G_b|^2 = sum_c m_c (x_a - x_b)_c^2."""
+        used = factor > 0
+        return X[:, used] * factor[used]
+
+    def assemble(self, triplets, X, pair_weights, threads):
+        """Sum over pairs of c_p (x_a - x_b)^2, feature by feature."""
+        return triplets.diagonal(X, pair_weights, threads)
+
+    def norms(self, X, indices, out):
+        """|h_t|_2 of the triplets in the rows of indices."""
+        diagonal_norms(X, indices, out)
+
+    def check(self, M, dim):
+        """Return the vector of the diagonal, float64, or refuse what is no element of the cone beyond rounding."""
+        M = _as_real(M)
+        if M.shape == (dim, dim) and dim > 1:
+            if np.count_nonzero(M - np.diag(np.diag(M))):
+                raise InputError("M has entries off its diagonal: the cone is 'diagonal'")
+            M = np.diag(M)
+        M = M.reshape(dim) if M.shape == (1, 1) else M
+        if M.shape != (dim,):
+            raise InputError(f"M has shape {M.shape}: X has {dim} features, so M must be the diagonal, of shape ({dim},)")
+        if M.min() < -_ROUNDING * dim * np.abs(M).max():
+            raise InputError(f"M has the diagonal entry {M.min():.3g}: the entries must not be negative")
+        return np.maximum(M, 0.0)
+
+
+_CONES = {cone.name: cone for cone in (PSD, Diagonal)}
+
+
+def make_cone(name):
+    """Return the cone of that name."""
+    return _CONES[as_choice(name, "cone", tuple(_CONES))]()
+
+
+def _as_real(M):
+    try:
+        M = np.asarray(M, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        raise InputError(f"M must hold real numbers only ({err})") from None
+    if not np.isfinite(M).all():
+        raise InputError("M holds NaN or infinity: M must be finite")
+    return M

@@ -1,0 +1,310 @@
+"""The problem and its certificate.
+
+    primal  P(M) = sum_t w_t l(m_t(M)) + (lam/2) |M|^2          over M in the cone
+    dual    D(a) = sum_t w_t (a_t - (g/2) a_t^2) - |[A(a)]_+|^2 / (2 lam),   A(a) = sum_t w_t a_t H_t,  0 <= a_t <= 1
+    gap     P(M) - D(a) = sum_t w_t [l(m_t) - a_t (1 - m_t) + (g/2) a_t^2] + <-[A]_-, M> + (lam/2) |M - [A]_+/lam|^2
+
+Every term of the last line is >= 0, and it is computed in that form: a relative gap of 1e-13 can be measured. Whatever
+is expensive happens per pair: distances through a factor of M, margins as differences of two distances, A(a) from pair
+weights.
+
+Solvers work on *core* elements of the cone, in the coordinates of `Problem.points` (centred, and rotated into the span
+of the data where that pays). Users see M in the coordinates of X.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from triscreen._threads import Threads, chunk_bounds, single_threaded_blas
+from triscreen._validation import as_alpha, as_points, as_positive
+from triscreen.cones import Projection, make_cone
+from triscreen.errors import DegenerateProblemWarning, InputError
+from triscreen.losses import SmoothedHinge, check_loss
+from triscreen.span import span_basis
+from triscreen.triplets import Sums, TripletSet
+
+_NORM_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof of how far M is from optimal: primal - optimum <= gap.
+
+    Attributes
+    ----------
+    primal, dual : float
+        P(M) and D(alpha).
+    gap : float
+        Their difference, computed as a sum of non-negative terms; |M - M*|_F <= sqrt(2 gap / lam).
+    rel_gap : float
+        gap / |primal|.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+
+    @property
+    def rel_gap(self):
+        """gap / |primal|."""
+        return self.gap / abs(self.primal)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that one evaluation at a core M tells, for alpha = clip((1 - margin) / smoothing, 0, 1).
+
+    Attributes
+    ----------
+    M, dist : arrays
+        Where, and the pair distances there.
+    sums : Sums
+    A : array
+        sum_t w_t alpha_t H_t; the smoothed objective has the gradient lam M - A.
+    dual_point : Projection
+        [A]_+, from which M(alpha) = [A]_+ / lam.
+    objective : float
+        The smoothed problem's objective, which solvers descend on (for a smoothed hinge: the primal).
+    primal, dual, gap : float
+        Of the problem itself.
+    slack : float
+        The part of the gap that the smoothing costs (zero for a smoothed hinge).
+    """
+
+    M: np.ndarray
+    dist: np.ndarray = field(repr=False)
+    sums: Sums
+    A: np.ndarray = field(repr=False)
+    dual_point: Projection = field(repr=False)
+    objective: float
+    primal: float
+    dual: float
+    gap: float
+    slack: float
+
+
+class Problem:
+    """Regularised triplet loss minimisation over a cone of metrics.
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+        Points; copied, never changed.
+    triplets : TripletSet
+        From `knn_triplets` or `given_triplets`.
+    loss : SmoothedHinge or Hinge
+    cone : {"psd", "diagonal"}
+        Full positive semi-definite M, or M = diag(m) with m >= 0. For the diagonal cone every M is the vector m.
+    n_jobs : int or None
+        Threads at most; None: all cores, for as long as they help.
+    memory_budget : float or None
+        Bytes that the problem and its evaluations may take; more is refused before work starts.
+
+    Attributes
+    ----------
+    n_points, n_features : int
+    points : array, shape (n, s)
+        The centred points, rotated to the s dimensions of their span where that pays (psd cone only).
+    basis : array, shape (d, s), or None
+        The rotation.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=5))
+    >>> sol = ts.solve(problem, lam=0.01 * problem.lambda_max())
+    >>> sol.converged, sol.M.shape
+    (True, (4, 4))
+    """
+
+    def __init__(self, X, triplets, loss=None, cone="psd", n_jobs=None, memory_budget=None):
+        self.loss = check_loss(SmoothedHinge() if loss is None else loss)
+        self.cone = make_cone(cone)
+        self.threads = Threads(n_jobs)
+        self.memory_budget = as_positive(memory_budget, "memory_budget", none="no limit")
+        if not isinstance(triplets, TripletSet):
+            raise InputError(
+                f"triplets is a {type(triplets).__name__}: make a set with ts.knn_triplets(X, y, k) or "
+                "ts.given_triplets(indices)"
+            )
+        X = as_points(X)
+        triplets.check_points(len(X))
+        self.triplets = triplets
+        self.n_points, self.n_features = X.shape
+        self._check_memory()
+        centred = X - X.mean(axis=0)
+        self.basis = span_basis(centred) if self.cone.name == "psd" else None
+        self.points = centred if self.basis is None else centred @ self.basis
+
+    # -- what users ask ------------------------------------------------------------------------------------------
+
+    @single_threaded_blas()
+    def certificate(self, M, lam, alpha=None):
+        """Certify M over all triplets, in float64.
+
+        Parameters
+        ----------
+        M : array
+            In the coordinates of X: (d, d) symmetric positive semi-definite; for the diagonal cone (d,) >= 0 (or the
+            diagonal matrix).
+        lam : float
+        alpha : array, shape (n_triplets,), optional
+            A dual point; by default it is taken from the margins of M (for the hinge the best of
+            clip((1 - m)/s, 0, 1) over a grid of s).
+
+        Returns
+        -------
+        Certificate
+        """
+        lam = as_positive(lam, "lam")
+        M = self.cone.check(M, self.n_features)
+        alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)
+        core, outside = self.to_core(M)
+        beyond = 0.5 * lam * outside
+        dist = self.distances(self.cone.project(core).factor)
+        if alpha is not None:
+            (value, dual_term, slack), pair_weights = self.triplets.sweep_alpha(
+                dist, alpha, self.loss.gamma, self.threads
+            )
+            projection = self.cone.project(self.assemble(pair_weights))
+            gap = slack + self._cone_gap(core, projection, lam)
+            primal = value + 0.5 * lam * float(np.vdot(core, core))
+            dual = dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam)
+            return Certificate(primal + beyond, dual, gap + beyond)
+        best = min((self.evaluate(core, dist, lam, s) for s in self.loss.smoothings), key=lambda e: e.gap)
+        return Certificate(best.primal + beyond, best.dual, best.gap + beyond)
+
+    @single_threaded_blas()
+    def value(self, M, lam):
+        """Return the primal objective P(M)."""
+        _, evaluation, outside = self._evaluate_at(M, lam)
+        return evaluation.primal + 0.5 * lam * outside
+
+    @single_threaded_blas()
+    def gradient(self, M, lam):
+        """Return the gradient of P at M, in the coordinates of X (for the hinge: of a smoothed one, s = 1e-12)."""
+        M, evaluation, _ = self._evaluate_at(M, lam)
+        return lam * M - self.from_core(evaluation.A)
+
+    @single_threaded_blas()
+    def lambda_max(self):
+        """Return max_t <H_t, S_+> with S = sum_t w_t H_t, the scale at which the first triplet reaches its margin.
+
+        From lambda_max / (1 - gamma) on (gamma < 1), every triplet is in the linear part of the loss and the optimum is
+        S_+ / lam exactly. It is 0, with a warning, where S has no positive part: then M* = 0 for every lambda.
+        """
+        if self._lambda_max == 0:
+            warnings.warn(
+                "the sum of all H is negative semi-definite: M = 0 is optimal for every lambda (on the whole, the "
+                "points are closer to their negatives than to their positives in every direction)",
+                DegenerateProblemWarning,
+                stacklevel=3,
+            )
+        return self._lambda_max
+
+    @cached_property
+    def _lambda_max(self):
+        _, pair_weights = self.sweep(np.zeros(self.triplets.n_pairs), 1.0)  # margins 0, so every alpha is 1
+        S = self.cone.project(self.assemble(pair_weights))
+        return max(0.0, self.triplets.largest_margin(self.distances(S.factor)))
+
+    @cached_property
+    def norms(self):
+        """|H_t|_F (diagonal cone: |h_t|_2) of every triplet; computed when first needed, 8 bytes each."""
+        n_triplets = self.triplets.n_triplets
+        out = np.empty(n_triplets)
+        chunks = -(-n_triplets // _NORM_CHUNK)
+        bounds = chunk_bounds(n_triplets, chunks)
+
+        def task(c):
+            part = slice(bounds[c], bounds[c + 1])
+            self.cone.norms(self.points, self.triplets.indices(part.start, part.stop), out[part])
+
+        self.threads.run("norms", task, chunks)
+        return out
+
+    # -- what solvers use: core coordinates ------------------------------------------------------------------------
+
+    def distances(self, factor):
+        """Pair distances under F F' (half a pass)."""
+        return self.triplets.distances(self.cone.embed(self.points, factor, self.threads), self.threads)
+
+    def sweep(self, dist, smoothing):
+        """Loss and dual sums over the triplets, and pair weights."""
+        return self.triplets.sweep(dist, smoothing, self.threads)
+
+    def assemble(self, pair_weights):
+        """Sum over pairs of c_p delta_p delta_p' (half a pass)."""
+        return self.cone.assemble(self.triplets, self.points, pair_weights, self.threads)
+
+    def evaluate(self, M, dist, lam, smoothing, swept=None):
+        """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep) are known."""
+        sums, pair_weights = self.sweep(dist, smoothing) if swept is None else swept
+        A = self.assemble(pair_weights)
+        projection = self.cone.project(A)
+        penalty = 0.5 * lam * float(np.vdot(M, M))
+        slack = self.loss.slack(sums)
+        return Evaluation(
+            M=M,
+            dist=dist,
+            sums=sums,
+            A=A,
+            dual_point=projection,
+            objective=sums.loss + penalty,
+            primal=self.loss.value(sums) + penalty,
+            dual=self.loss.dual_term(sums) - float(np.vdot(projection.plus, projection.plus)) / (2 * lam),
+            gap=slack + self._cone_gap(M, projection, lam),
+            slack=slack,
+        )
+
+    def to_core(self, M):
+        """Return (the core element, |the rest of M|^2); the rest lies outside the span and no margin sees it."""
+        if self.basis is None:
+            return M, 0.0
+        core = self.basis.T @ M @ self.basis
+        core = 0.5 * (core + core.T)
+        rest = M - self.basis @ core @ self.basis.T
+        return core, float(np.vdot(rest, rest))
+
+    def from_core(self, core):
+        """Return a core element in the coordinates of X."""
+        if self.basis is None:
+            return core
+        M = self.basis @ core @ self.basis.T
+        return 0.5 * (M + M.T)
+
+    def _cone_gap(self, M, projection, lam):
+        """<-[A]_-, M> + (lam/2) |M - [A]_+/lam|^2."""
+        rest = M - projection.plus / lam
+        return self.cone.cut_off_inner(projection, M) + 0.5 * lam * float(np.vdot(rest, rest))
+
+    def _evaluate_at(self, M, lam):
+        lam = as_positive(lam, "lam")
+        M = self.cone.check(M, self.n_features)
+        core, outside = self.to_core(M)
+        dist = self.distances(self.cone.project(core).factor)
+        return M, self.evaluate(core, dist, lam, self.loss.smoothings[-1]), outside
+
+    def _check_memory(self):
+        n, dim, pairs = self.n_points, self.n_features, self.triplets.n_pairs
+        # The centred points, the embedded points, rows of the Laplacian; distance and weight of each pair, twice.
+        needed = 8 * (3 * n * dim + 4 * pairs + 8 * dim * (dim if self.cone.name == "psd" else 1))
+        needed += self.triplets.nbytes
+        if self.memory_budget is not None and needed > self.memory_budget:
+            raise InputError(
+                f"memory_budget={self.memory_budget:.3g}: {n} points of {dim} features with {pairs} pairs take about "
+                f"{needed:.3g} bytes; raise the budget, or take fewer neighbours, points or features"
+            )
+
+    def __repr__(self):
+        return (
+            f"<Problem: {self.n_points:,} points, {self.n_features} features, {self.triplets.n_triplets:,} triplets, "
+            f"{self.triplets.n_pairs:,} pairs, {self.loss}, cone={self.cone.name!r}>"
+        )

@@ -1,0 +1,147 @@
+"""What every solver shares: how it is watched, stopped, and what comes back.
+
+A solver is an object with numbers for attributes and one method,
+
+    run(problem, lam, evaluation, monitor) -> Evaluation
+
+that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each iteration
+and returns when that says True. It counts its pair work in ``monitor.passes``. Nothing it claims is believed: the
+result is certified again from M alone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# Stop when this many iterations in a row have not brought the gap down.
+_PATIENCE = 2000
+
+
+@dataclass(frozen=True)
+class State:
+    """What a callback sees after each iteration; returning True stops the solver.
+
+    Attributes
+    ----------
+    lam, primal, gap, rel_gap, step, passes, seconds : float
+    n_iter : int
+    """
+
+    lam: float
+    n_iter: int
+    primal: float
+    gap: float
+    step: float
+    passes: float
+    seconds: float
+
+    @property
+    def rel_gap(self):
+        """gap / |primal|."""
+        return self.gap / abs(self.primal)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A metric and the proof of how good it is.
+
+    Attributes
+    ----------
+    lam : float
+    M : array
+        (d, d); for the diagonal cone the vector (d,).
+    primal, dual, gap, rel_gap : float
+        Exactly what ``problem.certificate(M, lam)`` returns; |M - M*|_F <= `radius`.
+    tol : float
+        The relative gap that was asked for.
+    converged : bool
+        rel_gap <= tol.
+    stopped_by : str
+        "converged", "max_iter", "max_seconds", "callback", "stalled" or "interrupt".
+    n_iter : int
+    passes : float
+        Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2.
+    seconds : float
+    history : dict of arrays
+        One entry per iteration: n_iter, primal, gap, step, passes, seconds.
+    """
+
+    lam: float
+    M: np.ndarray = field(repr=False)
+    primal: float
+    dual: float
+    gap: float
+    tol: float
+    stopped_by: str
+    n_iter: int
+    passes: float
+    seconds: float
+    history: dict = field(repr=False)
+
+    @property
+    def rel_gap(self):
+        """gap / |primal|."""
+        return self.gap / abs(self.primal)
+
+    @property
+    def converged(self):
+        """Whether the relative gap is at most tol."""
+        return bool(self.rel_gap <= self.tol)
+
+    @property
+    def radius(self):
+        """The optimal metric lies within this distance of M: sqrt(2 gap / lam)."""
+        return float(np.sqrt(2 * self.gap / self.lam))
+
+
+class Monitor:
+    """Watches one solve: history, best point, and every reason to stop."""
+
+    def __init__(self, lam, tol, max_iter, max_seconds, callback):
+        self.lam, self.tol = lam, tol
+        self.max_iter, self.max_seconds, self.callback = max_iter, max_seconds, callback
+        self.begin = time.perf_counter()
+        self.passes = 0.0
+        self.n_iter = 0
+        self.best = None
+        self.stopped_by = None
+        self._last_gain = 0
+        self._rows = []
+
+    @property
+    def seconds(self):
+        """Seconds since the solve began."""
+        return time.perf_counter() - self.begin
+
+    def saw(self, evaluation, step):
+        """Record one iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can)."""
+        self.n_iter += 1
+        state = State(
+            self.lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds
+        )
+        self._rows.append((state.n_iter, state.primal, state.gap, step, state.passes, state.seconds))
+        if self.best is None or evaluation.gap < self.best.gap:
+            if self.best is None or evaluation.gap < 0.99 * self.best.gap:
+                self._last_gain = self.n_iter
+            self.best = evaluation
+        wants_stop = self.callback is not None and self.callback(state) is True
+        if evaluation.gap <= self.tol * abs(evaluation.primal):
+            self.stopped_by = "converged"
+        elif wants_stop:
+            self.stopped_by = "callback"
+        elif self.n_iter >= self.max_iter:
+            self.stopped_by = "max_iter"
+        elif self.max_seconds is not None and state.seconds >= self.max_seconds:
+            self.stopped_by = "max_seconds"
+        elif self.n_iter - self._last_gain >= _PATIENCE:
+            self.stopped_by = "stalled"
+        return self.stopped_by is not None or evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
+
+    def history(self):
+        """Return the history as arrays."""
+        names = ("n_iter", "primal", "gap", "step", "passes", "seconds")
+        columns = zip(*self._rows, strict=True) if self._rows else ([] for _ in names)
+        return {name: np.array(column) for name, column in zip(names, columns, strict=True)}

@@ -1,0 +1,110 @@
+"""Projected gradient with the Barzilai-Borwein step of the paper, made robust.
+
+    M+ = [M - eta (lam M - A)]_+,   eta = |<dM, dG>/<dG, dG> + <dM, dM>/<dM, dG>| / 2
+
+* The first step is eta = 1/lam, which leads to M(alpha) = [A]_+/lam: no step size to tune, whatever the units of X.
+* The objective may rise a little now and then (that is what makes the method fast), but not above its largest value of
+  the last iterations. Where it would, the step is cut to a minimum along the segment from M to M+: pair distances are
+  linear in M, so a search on the segment costs sweeps over triplets and no pair work.
+* eta never exceeds 1/lam, because the objective is lam-strongly convex.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+_EPS = np.finfo(float).eps
+
+
+@dataclass(frozen=True)
+class BarzilaiBorwein:
+    """The solver ``"bb"``.
+
+    Parameters
+    ----------
+    memory : int
+        The objective may not rise above its largest value over so many iterations.
+    max_search : int
+        Sweeps that one search on a segment may take.
+    """
+
+    memory: int = 10
+    max_search: int = 30
+
+    def run(self, problem, lam, evaluation, monitor):
+        """Iterate from an evaluation until the monitor stops it; return the last evaluation."""
+        now = evaluation
+        eta = 1.0 / lam
+        recent = deque([now.objective], maxlen=self.memory)
+        while True:
+            gradient = lam * now.M - now.A
+            trial = problem.cone.project(now.M - eta * gradient)
+            direction = trial.plus - now.M
+            slope = float(np.vdot(gradient, direction))
+            if slope >= 0.0:  # the projected step is zero, or nothing but rounding
+                if eta < 1.0 / lam:
+                    eta = 1.0 / lam
+                    continue
+                monitor.stopped_by = monitor.stopped_by or "stalled"
+                return now
+            dist = problem.distances(trial.factor)
+            after, share = self._accept(problem, lam, now, trial.plus, dist, slope, max(recent))
+            monitor.passes += 1.0
+            eta = self._next_eta(now, after, lam, gradient, eta * share)
+            now = after
+            recent.append(now.objective)
+            if monitor.saw(now, eta):
+                return now
+
+    def _accept(self, problem, lam, now, M, dist, slope, ceiling):
+        """Return the evaluation at M, or at a lower point of the segment from now.M to M, and how far along it lies."""
+        smoothing = now.sums.smoothing
+        swept = problem.sweep(dist, smoothing)
+        objective = swept[0].loss + 0.5 * lam * float(np.vdot(M, M))
+        allowed = ceiling + 1e-4 * slope + 8 * _EPS * abs(ceiling)
+        if objective <= allowed:
+            return problem.evaluate(M, dist, lam, smoothing, swept), 1.0
+        share = self._search(problem, lam, now, M, dist, slope)
+        M = now.M + share * (M - now.M)
+        dist = now.dist + share * (dist - now.dist)
+        return problem.evaluate(M, dist, lam, smoothing), share
+
+    def _search(self, problem, lam, now, M, dist, slope):
+        """Return t in (0, 1) near the minimum of the objective on the segment, by its derivative's sign."""
+        smoothing = now.sums.smoothing
+        step, dist_step = M - now.M, dist - now.dist
+        base, square = lam * float(np.vdot(now.M, step)), lam * float(np.vdot(step, step))
+
+        def derivative(t):
+            _, pair_weights = problem.sweep(now.dist + t * dist_step, smoothing)
+            return base + t * square - float(pair_weights @ dist_step)
+
+        low, high, at_low = 0.0, 1.0, slope
+        t = 0.1
+        for _ in range(self.max_search):
+            value = derivative(t)
+            if abs(value) <= 0.1 * abs(slope) or high - low <= 1e-3 * high:
+                break
+            if value < 0:
+                low, at_low = t, value
+            else:
+                high, at_high = t, value
+            if high == 1.0:
+                t = min(0.5 * (1.0 + low), 4 * t)
+            elif low == 0.0 and high > 1e-12:
+                t = high * max(0.1, min(0.5, at_low / (at_low - at_high)))
+            else:
+                t = low + (high - low) * max(0.1, min(0.9, at_low / (at_low - at_high)))
+        return t
+
+    @staticmethod
+    def _next_eta(now, after, lam, gradient, eta):
+        dM = after.M - now.M
+        dG = lam * after.M - after.A - gradient
+        mm, mg, gg = float(np.vdot(dM, dM)), float(np.vdot(dM, dG)), float(np.vdot(dG, dG))
+        if not (mg > 0.0 and gg > 0.0 and np.isfinite(mm)):
+            return eta
+        return min(0.5 * (mg / gg + mm / mg), 1.0 / lam)

@@ -1,0 +1,169 @@
+"""One verb: from a problem and a lambda to a certified solution."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from triscreen._threads import single_threaded_blas
+from triscreen._validation import as_count, as_positive
+from triscreen.errors import ConvergenceWarning, InputError, Interrupted
+from triscreen.problem import Problem
+from triscreen.solvers.base import Monitor, Solution
+from triscreen.solvers.bb import BarzilaiBorwein
+
+SOLVERS = {"auto": BarzilaiBorwein, "bb": BarzilaiBorwein}
+_MAX_ITER = 10_000
+
+
+@single_threaded_blas()
+def solve(
+    problem,
+    lam,
+    tol=1e-6,
+    solver="auto",
+    screening="auto",
+    start=None,
+    max_iter=None,
+    max_seconds=None,
+    callback=None,
+):
+    """Compute the optimal metric for one lambda, with a certificate.
+
+    Parameters
+    ----------
+    problem : Problem
+    lam : float
+        Weight of (lam/2) |M|^2; `Problem.lambda_max` gives the scale.
+    tol : float
+        Relative gap wanted: gap <= tol |primal|.
+    solver : str or object
+        "auto", "bb" (projected gradient with Barzilai-Borwein steps), or an own solver (see `triscreen.solvers.base`).
+    screening : "auto" or None
+        Not there yet: both mean none.
+    start : Solution or array, optional
+        Where to begin: a solution for another lambda, or an M. By default M = 0.
+    max_iter : int, optional
+        Iterations at most, 10,000 by default.
+    max_seconds : float, optional
+    callback : callable, optional
+        ``callback(state)`` sees a `State` after every iteration; returning True stops.
+
+    Returns
+    -------
+    Solution
+        If the gap was not reached, ``converged`` is False and a `ConvergenceWarning` says how far it got.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; its ``result`` is the best solution so far.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [1.0, 2.1]]
+    >>> problem = ts.Problem(X, ts.given_triplets([[0, 1, 2], [3, 2, 1]]))
+    >>> sol = ts.solve(problem, lam=0.5, tol=1e-8)
+    >>> sol.converged, sol.gap == problem.certificate(sol.M, 0.5).gap
+    (True, True)
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
+    lam = as_positive(lam, "lam")
+    tol = as_positive(tol, "tol")
+    solver = _make_solver(solver)
+    if screening not in ("auto", None):
+        raise InputError(f"screening={screening!r}: screening must be 'auto' or None")
+    max_iter = as_count(max_iter, "max_iter", none="the default") or _MAX_ITER
+    max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
+    M = _core_start(problem, start)
+    monitor = Monitor(lam, tol, max_iter, max_seconds, callback)
+    try:
+        solution = _solve(problem, lam, tol, solver, M, monitor)
+    except KeyboardInterrupt:
+        best = M if monitor.best is None else monitor.best.M
+        result = _certified(problem, best, tol, monitor, "interrupt")
+        raise Interrupted(
+            f"interrupted after {monitor.n_iter} iterations at relative gap {result.rel_gap:.2g}; the best so far is "
+            "the .result of this exception",
+            result,
+        ) from None
+    if not solution.converged and solution.stopped_by != "callback":
+        warnings.warn(
+            f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={lam:.6g} (stopped by "
+            f"{solution.stopped_by} after {solution.n_iter} iterations): raise max_iter or max_seconds, or start from "
+            "the solution for a larger lam",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return solution
+
+
+def _solve(problem, lam, tol, solver, M, monitor):
+    dist = problem.distances(problem.cone.project(M).factor)
+    smoothings = problem.loss.smoothings
+    # The hinge: smooth generously, and shrink whenever the smoothing is what holds the gap up.
+    smoothing = smoothings[min(1, len(smoothings) - 1)]
+    now = problem.evaluate(M, dist, lam, smoothing)
+    monitor.passes += 1.0
+    while True:
+        now = solver.run(problem, lam, now, monitor)
+        if monitor.stopped_by == "converged":
+            solution = _certified(problem, now.M, tol, monitor, "converged")
+            if solution.converged or monitor.tol < 0.1 * tol:
+                return solution
+            # Rounding between the two coordinate systems ate the last digit: ask for a little more.
+            monitor.stopped_by, monitor.tol = None, 0.5 * monitor.tol
+        elif monitor.stopped_by is not None:
+            return _certified(problem, monitor.best.M, tol, monitor, monitor.stopped_by)
+        elif smoothing > smoothings[-1]:
+            smoothing = _next_smoothing(now, tol, smoothings)
+            now = problem.evaluate(now.M, now.dist, lam, smoothing)
+            monitor.passes += 0.5
+
+
+def _next_smoothing(now, tol, smoothings):
+    """The largest smoothing of the grid whose slack should be below tol / 4, but 64 times smaller at most."""
+    wanted = tol * abs(now.primal) / (4 * now.sums.spread)
+    now_at = smoothings.index(now.sums.smoothing)
+    steps = math.ceil(math.log(now.sums.smoothing / wanted, 4)) if wanted > 0 else 3
+    return smoothings[min(now_at + max(1, min(3, steps)), len(smoothings) - 1)]
+
+
+def _certified(problem, core, tol, monitor, stopped_by):
+    M = np.array(problem.from_core(core))
+    certificate = problem.certificate(M, monitor.lam)
+    monitor.passes += 1.0
+    return Solution(
+        lam=monitor.lam,
+        M=M,
+        primal=certificate.primal,
+        dual=certificate.dual,
+        gap=certificate.gap,
+        tol=tol,
+        stopped_by=stopped_by,
+        n_iter=monitor.n_iter,
+        passes=monitor.passes,
+        seconds=monitor.seconds,
+        history=monitor.history(),
+    )
+
+
+def _core_start(problem, start):
+    if start is None:
+        return np.zeros(problem.cone.shape(problem.points.shape[1]))
+    M = start.M if isinstance(start, Solution) else start
+    return problem.to_core(problem.cone.check(M, problem.n_features))[0]
+
+
+def _make_solver(solver):
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    if not isinstance(solver, str) and callable(getattr(solver, "run", None)):
+        return solver
+    raise InputError(f"solver={solver!r}: solver must be one of {', '.join(map(repr, SOLVERS))}, or have a run method")

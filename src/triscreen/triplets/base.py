@@ -1,0 +1,160 @@
+"""What every set of triplets can do: it knows its pairs, and the way from pair distances to pair weights.
+
+One evaluation of a problem is three steps, and only the middle one sees triplets, in O(1) each:
+
+    distances(G)   ->  d_p = |G_a - G_b|^2 for every pair p = (a, b)
+    sweep(d, s)    ->  loss and dual sums over the triplets, and a weight c_p for every pair
+    matrix(X, c)   ->  sum_p c_p (x_a - x_b)(x_a - x_b)'       (or its diagonal)
+
+Solvers treat d and c as opaque, mixing d linearly at most, so a set that never lists its pairs can hand out
+something else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from triscreen._kernels.pairs import laplacian_rows, pair_distances, transpose_pairs, weighted_squares
+from triscreen._threads import chunk_bounds, count_chunks
+from triscreen.errors import InputError
+
+MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over triplets for alpha = clip((1 - margin) / smoothing, 0, 1).
+
+    Attributes
+    ----------
+    smoothing : float
+    loss : float
+        Of the smoothed hinge with gamma = smoothing.
+    alpha : float
+        Sum of w alpha.
+    spread : float
+        Sum of w alpha (1 - alpha): what the kink of the hinge is worth.
+    """
+
+    smoothing: float
+    loss: float
+    alpha: float
+    spread: float
+
+
+class TripletSet:
+    """A set of triplets over listed pairs; subclasses add the triplets.
+
+    Pairs are sorted by their first point. Index memory: 12 bytes a pair (first, second, and the list by second
+    point) and 16 bytes a point; an evaluation adds 16 bytes a pair (distance and weight).
+
+    Attributes
+    ----------
+    n_points, n_triplets, n_pairs : int
+        ``n_points``: the points that the indices speak of. A `Problem` needs that many.
+    total_weight : float
+        Sum of the triplets' weights.
+    first, second : int32 arrays (n_pairs,)
+        The points of each pair.
+    """
+
+    n_triplets: int
+    total_weight: float
+
+    def _set_pairs(self, n_points, first, second):
+        if len(first) > MOST_PAIRS:
+            raise InputError(f"the triplets have {len(first)} pairs: at most {MOST_PAIRS} can be listed")
+        self.n_points = n_points
+        self.first, self.second = first, second
+        self._ptr = np.searchsorted(first, np.arange(n_points + 1)).astype(np.int64)
+        self._back_ptr = np.zeros(n_points + 1, dtype=np.int64)
+        self._back_pair = np.empty(len(second), dtype=np.int32)
+        transpose_pairs(second, self._back_ptr, self._back_pair)
+
+    @property
+    def n_pairs(self):
+        """Number of listed pairs."""
+        return len(self.first)
+
+    @property
+    def nbytes(self):
+        """Bytes that the set itself holds."""
+        return sum(a.nbytes for a in vars(self).values() if isinstance(a, np.ndarray))
+
+    def check_points(self, n_points):
+        """Refuse points that this set was not made for."""
+        raise NotImplementedError
+
+    def indices(self, start=0, stop=None):
+        """Return the triplets start <= t < stop as rows (i, j, l), in the order in which alpha counts them."""
+        raise NotImplementedError
+
+    def sweep(self, dist, smoothing, threads):
+        """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
+        raise NotImplementedError
+
+    def sweep_alpha(self, dist, alpha, gamma, threads):
+        """Return ((loss, dual sum, slack), pair weights) for alphas given one by one; see MATHS, the gap."""
+        raise NotImplementedError
+
+    def largest_margin(self, dist):
+        """Return the largest margin over the triplets."""
+        raise NotImplementedError
+
+    def distances(self, G, threads):
+        """Return |G_a - G_b|^2 for every pair."""
+        dist = np.empty(self.n_pairs)
+        chunks = count_chunks(self.n_pairs, 2 + G.shape[1])
+        bounds = chunk_bounds(self.n_pairs, chunks)
+
+        def task(c):
+            pair_distances(G, self.first, self.second, dist, bounds[c], bounds[c + 1])
+
+        threads.run("distances", task, chunks)
+        return dist
+
+    def matrix(self, X, pair_weights, threads):
+        """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
+        n, dim = X.shape
+        # The partial matrices together are no larger than X.
+        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / n), most=16), max(1, n // dim))
+        bounds = chunk_bounds(n, chunks)
+        parts = np.empty((chunks, dim, dim))
+
+        def task(c):
+            start, stop = bounds[c], bounds[c + 1]
+            rows = np.empty((stop - start, dim))
+            laplacian_rows(
+                X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start, stop
+            )
+            np.matmul(X[start:stop].T, rows, out=parts[c])
+
+        threads.run("matrix", task, chunks)
+        A = parts.sum(axis=0)
+        return 0.5 * (A + A.T)
+
+    def diagonal(self, X, pair_weights, threads):
+        """Return the diagonal of `matrix`, in O(pairs d)."""
+        chunks = count_chunks(self.n_pairs, 2 * X.shape[1])
+        bounds = chunk_bounds(self.n_pairs, chunks)
+        parts = np.zeros((chunks, X.shape[1]))
+
+        def task(c):
+            weighted_squares(X, self.first, self.second, pair_weights, parts[c], bounds[c], bounds[c + 1])
+
+        threads.run("diagonal", task, chunks)
+        return parts.sum(axis=0)
+
+    def __len__(self):
+        return self.n_triplets
+
+    def __repr__(self):
+        return f"<{type(self).__name__}: {self.n_triplets:,} triplets over {self.n_pairs:,} pairs>"
+
+
+def add_up(parts):
+    """Add the chunks' partial sums, column by column, exactly rounded."""
+    return [math.fsum(column) for column in parts.T]

@@ -1,0 +1,186 @@
+"""Triplets from labels: each point's k nearest of its class against its k nearest of other classes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from triscreen._kernels.margins import alpha_blocks, block_indices, largest_margin_blocks, sweep_blocks
+from triscreen._kernels.neighbours import nearest_of_kind
+from triscreen._threads import Threads, chunk_bounds, count_chunks
+from triscreen._validation import as_count, as_labels, as_points
+from triscreen.errors import InputError, SmallClassWarning
+from triscreen.triplets.base import MOST_PAIRS, Sums, TripletSet, add_up
+
+_DISTANCE_BLOCK_MIB = 64
+_NAMED_CLASSES = 8
+
+
+class KnnTriplets(TripletSet):
+    """Blocks of positives times negatives, one per anchor: 0 bytes per triplet; make one with `knn_triplets`.
+
+    The triplets are counted anchor by anchor, positive by positive, negative by negative.
+    """
+
+    def __init__(self, second, n_positive, n_negative):
+        """For each point its positives, then its negatives, all in one array; both none for a point that is no anchor."""
+        n_points = len(n_positive)
+        first = np.repeat(np.arange(n_points, dtype=np.int32), n_positive + n_negative)
+        self._set_pairs(n_points, first, second)
+        self._split = self._ptr[:-1] + n_positive
+        self._count = np.concatenate([[0], np.cumsum(n_positive * n_negative)])
+        self.n_triplets = int(self._count[-1])
+        self.total_weight = float(self.n_triplets)
+
+    def check_points(self, n_points):
+        """Refuse X with another number of points than the triplets were made from."""
+        if n_points != self.n_points:
+            raise InputError(f"X has {n_points} points: these triplets were made from {self.n_points} points")
+
+    def indices(self, start=0, stop=None):
+        """Return the triplets start <= t < stop as rows (i, j, l)."""
+        start, stop, _ = slice(start, stop).indices(self.n_triplets)
+        out = np.empty((max(0, stop - start), 3), dtype=np.int32)
+        if len(out):
+            anchor = int(np.searchsorted(self._count, start, side="right")) - 1
+            block_indices(self._ptr, self._split, self.second, anchor, start - self._count[anchor], out)
+        return out
+
+    def sweep(self, dist, smoothing, threads):
+        """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
+        sums, pair_weights = self._in_chunks("sweep", sweep_blocks, (dist, self._ptr, self._split, smoothing), threads)
+        return Sums(smoothing, *sums), pair_weights
+
+    def sweep_alpha(self, dist, alpha, gamma, threads):
+        """Return ((loss, dual sum, slack), pair weights) for alphas given one by one."""
+
+        def kernel(*arguments):
+            alpha_blocks(*arguments, self._count[arguments[-2]])
+
+        return self._in_chunks("alpha", kernel, (dist, self._ptr, self._split, alpha, gamma), threads)
+
+    def largest_margin(self, dist):
+        """Return the largest margin over the triplets."""
+        return float(largest_margin_blocks(dist, self._ptr, self._split))
+
+    def _in_chunks(self, kind, kernel, arguments, threads):
+        chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / self.n_points)
+        # Chunks of anchors with nearly equal numbers of triplets.
+        targets = chunk_bounds(self.n_triplets, chunks)
+        bounds = np.searchsorted(self._count, targets, side="left")
+        bounds[0], bounds[-1] = 0, self.n_points
+        pair_weights = np.empty(self.n_pairs)
+        sums = np.zeros((chunks, 3))
+
+        def task(c):
+            kernel(*arguments, pair_weights, sums[c], bounds[c], bounds[c + 1])
+
+        threads.run(kind, task, chunks)
+        return add_up(sums), pair_weights
+
+
+def knn_triplets(X, y, k=20, n_jobs=None):
+    """Make triplets from labelled points: k nearest of the same class times k nearest of other classes.
+
+    Neighbours are exact, by Euclidean distance in float64; ties go to the smaller index, so the set is reproducible.
+    Small classes are no error: a class of fewer than k + 1 points gives what it has, and a class of one point gives
+    no anchor but remains a negative for others; one warning names them all.
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+    y : array, shape (n,)
+        Labels of any type that can be sorted.
+    k : int or None
+        None: all points of the class times all points of other classes.
+    n_jobs : int or None
+        Threads for the search.
+
+    Returns
+    -------
+    KnnTriplets
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ts.knn_triplets(X, y, k=5)
+    <KnnTriplets: 3,750 triplets over 1,500 pairs>
+    """
+    k = as_count(k, "k", none="all points")
+    threads = Threads(n_jobs)
+    X = as_points(X)
+    codes, classes = as_labels(y, len(X))
+    sizes = np.bincount(codes)
+    if (sizes < 2).all():
+        raise InputError(f"y has {len(classes)} classes of one point each: a triplet needs a class of two points or more")
+    _name_small_classes(classes, sizes, k, len(X))
+    if k is None:
+        if len(X) * (len(X) - 1) > MOST_PAIRS:
+            raise InputError(f"k=None for {len(X)} points: all triplets can be listed for at most 46341 points")
+        members = [np.flatnonzero(codes == c).astype(np.int32) for c in range(len(classes))]
+        others = [np.flatnonzero(codes != c).astype(np.int32) for c in range(len(classes))]
+        rows = [part for i, c in enumerate(codes) if sizes[c] > 1 for part in (members[c][members[c] != i], others[c])]
+        n_positive, n_negative = sizes[codes] - 1, len(X) - sizes[codes]
+        n_negative[n_positive == 0] = 0
+        return KnnTriplets(np.concatenate(rows), n_positive, n_negative)
+    same, other = _nearest(X, codes, k, threads)
+    other[sizes[codes] == 1] = -1
+    both = np.concatenate([same, other], axis=1)
+    return KnnTriplets(both[both >= 0], (same >= 0).sum(axis=1), (other >= 0).sum(axis=1))
+
+
+def _name_small_classes(classes, sizes, k, n_points):
+    single = [f"{c!r}" for c in classes[sizes == 1].tolist()]
+    small = [] if k is None else [f"{c!r} ({s})" for c, s in zip(classes.tolist(), sizes, strict=True) if 1 < s <= k]
+    few = [] if k is None else [f"{c!r}" for c, s in zip(classes.tolist(), sizes, strict=True) if n_points - s < k]
+    parts = []
+    if small:
+        parts.append(f"fewer than k + 1 = {k + 1} points, all of them used: class {_some(small)}")
+    if few:
+        parts.append(f"fewer than k = {k} points outside, all of them used: class {_some(few)}")
+    if single:
+        parts.append(f"one point only, no anchor but still a negative: class {_some(single)}")
+    if parts:
+        warnings.warn("small classes in y; " + "; ".join(parts), SmallClassWarning, stacklevel=3)
+
+
+def _some(names):
+    more = len(names) - _NAMED_CLASSES
+    return ", ".join(names[:_NAMED_CLASSES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _nearest(X, codes, k, threads):
+    """Return two index arrays, a row a point: the k nearest of its class and of other classes; -1 where they end."""
+    from sklearn.metrics import pairwise_distances_chunked
+
+    n, dim = X.shape
+    centred = X - X.mean(axis=0)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    # |x|^2 + |y|^2 - 2 x'y is wrong by at most this much, point by point.
+    error = (2 * dim + 16) * np.finfo(float).eps * squares
+    k_same = min(k, int(np.bincount(codes).max()) - 1)
+    same = np.empty((n, k_same), dtype=np.int32)
+    other = np.empty((n, min(k, n - 1)), dtype=np.int32)
+
+    def select(block, offset):
+        chunks = count_chunks(len(block), 4 * n)
+        bounds = chunk_bounds(len(block), chunks)
+
+        def task(c):
+            for wanted, out in ((True, same), (False, other)):
+                part = out[offset : offset + len(block)]
+                nearest_of_kind(
+                    block, error, X, codes, offset, part.shape[1], wanted, part, bounds[c], bounds[c + 1]
+                )
+
+        threads.run("neighbours", task, chunks)
+        return np.zeros(len(block))
+
+    for _ in pairwise_distances_chunked(
+        centred, reduce_func=select, metric="euclidean", squared=True, working_memory=_DISTANCE_BLOCK_MIB
+    ):
+        pass
+    return same, other
