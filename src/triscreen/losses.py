@@ -29,8 +29,8 @@ class SmoothedHinge:
     --------
     >>> import triscreen as ts
     >>> loss = ts.SmoothedHinge(gamma=0.05)
-    >>> loss(2.0), loss(0.0)
-    (0.0, 0.975)
+    >>> loss(0.0)
+    0.975
     """
 
     gamma: float = 0.05

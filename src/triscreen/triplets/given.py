@@ -24,10 +24,14 @@ class GivenTriplets(TripletSet):
         m = len(indices)
         self._positive = numbers[:m].astype(np.int32)
         self._negative = numbers[m:].astype(np.int32)
-        self.weights = weights
-        self._w = np.empty(0) if weights is None else weights
+        self._weights = np.empty(0) if weights is None else weights
         self.n_triplets = m
         self.total_weight = float(m) if weights is None else float(weights.sum())
+
+    @property
+    def weights(self):
+        """The triplets' weights; None: 1 each."""
+        return self._weights if len(self._weights) else None
 
     def check_points(self, n_points):
         """Refuse X with fewer points than the largest index needs."""
@@ -50,14 +54,14 @@ class GivenTriplets(TripletSet):
     def sweep(self, dist, smoothing, threads):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
         sums, pair_weights = self._in_chunks(
-            "sweep", sweep_list, (dist, self._positive, self._negative, self._w, smoothing), threads
+            "sweep", sweep_list, (dist, self._positive, self._negative, self._weights, smoothing), threads
         )
         return Sums(smoothing, *sums), pair_weights
 
     def sweep_alpha(self, dist, alpha, gamma, threads):
         """Return ((loss, dual sum, slack), pair weights) for alphas given one by one."""
         return self._in_chunks(
-            "alpha", alpha_list, (dist, self._positive, self._negative, self._w, alpha, gamma), threads
+            "alpha", alpha_list, (dist, self._positive, self._negative, self._weights, alpha, gamma), threads
         )
 
     def largest_margin(self, dist):

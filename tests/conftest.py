@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "triscreen", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("triscreen")
+
+
+@pytest.fixture(scope="session")
+def segment():
+    """The paper's segment data, scaled to [-1, 1], a random 90 % of it."""
+    folder = os.environ.get("TRISCREEN_DATA")
+    if not folder or not (Path(folder) / "segment.npz").exists():
+        pytest.skip("segment.npz not found: set TRISCREEN_DATA to the folder that holds it")
+    with np.load(Path(folder) / "segment.npz") as data:
+        X, y = data["X"].astype(float), data["y"]
+    low, high = X.min(axis=0), X.max(axis=0)
+    X = np.where(high > low, 2 * (X - low) / np.where(high > low, high - low, 1) - 1, 0)
+    rows = np.sort(np.random.default_rng(0).permutation(len(X))[: int(0.9 * len(X))])
+    return X[rows], y[rows]

@@ -1,0 +1,51 @@
+"""Small random problems for tests, with everything a reference needs to know about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import triscreen as ts
+
+
+@dataclass
+class Case:
+    """A problem and its parts."""
+
+    problem: ts.Problem
+    X: np.ndarray
+    indices: np.ndarray
+    w: np.ndarray
+    gamma: float
+    cone: str
+
+
+def make_case(seed, *, n=14, d=3, m=60, gamma=0.05, cone="psd", weighted=False, scale=1.0, kind="given", n_jobs=1):
+    """Two noisy classes; given triplets at random among (same class, other class), or nearest neighbours."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = scale * (rng.normal(size=(n, d)) + 0.7 * y[:, None] * rng.normal(size=d))
+    w = np.ones(m)
+    if kind == "knn":
+        T = ts.knn_triplets(X, y, 3)
+        w = np.ones(T.n_triplets)
+    else:
+        rows = []
+        while len(rows) < m:
+            i, j, k = rng.choice(n, 3, replace=False)
+            if y[i] == y[j] != y[k]:
+                rows.append((i, j, k))
+        w = rng.uniform(0.2, 3.0, m) if weighted else w
+        T = ts.given_triplets(rows, w if weighted else None)
+    loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
+    return Case(ts.Problem(X, T, loss=loss, cone=cone, n_jobs=n_jobs), X, T.indices(), w, gamma, cone)
+
+
+def random_metric(seed, d, cone, scale=1.0):
+    """A random element of the cone (low rank for even seeds)."""
+    rng = np.random.default_rng(seed)
+    if cone == "diagonal":
+        return scale * np.maximum(rng.normal(size=d), 0)
+    F = rng.normal(size=(d, 1 if seed % 2 == 0 else d))
+    return scale * F @ F.T
