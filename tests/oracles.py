@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 
@@ -66,7 +68,7 @@ def cvxpy_optimum(X, indices, w, gamma, lam, cone):
     d, m = H.shape[1], len(H)
     if cone == "psd":
         M = cp.Variable((d, d), PSD=True)
-        margins = cp.reshape(H, (m, d * d), order="C") @ cp.reshape(M, (d * d,), order="C")
+        margins = H.reshape(m, d * d) @ cp.reshape(M, (d * d,), order="C")
         square = cp.sum_squares(M)
     else:
         M = cp.Variable(d, nonneg=True)
@@ -79,6 +81,8 @@ def cvxpy_optimum(X, indices, w, gamma, lam, cone):
         constraints, value = [xi + z >= 1 - margins], w @ xi + cp.sum(cp.multiply(w, cp.square(z))) / (2 * gamma)
     problem = cp.Problem(cp.Minimize(value + lam / 2 * square), constraints)
     tight = {f"tol_{name}": 1e-12 for name in ("gap_abs", "gap_rel", "feas")}
-    problem.solve(solver=cp.CLARABEL, max_iter=500, **tight)
+    with warnings.catch_warnings():  # it may say that its very last digits are missing
+        warnings.filterwarnings("ignore", "Solution may be inaccurate")
+        problem.solve(solver=cp.CLARABEL, max_iter=500, **tight)
     assert problem.status in ("optimal", "optimal_inaccurate")
     return np.asarray(M.value), float(problem.value)

@@ -30,7 +30,7 @@ _pool = None
 _pool_owner = None  # process id: a pool does not survive a fork
 _blas = None
 _blas_users = 0
-_blas_restore = None
+_blas_before = None
 
 
 def cpu_count():
@@ -61,15 +61,15 @@ def _helpers():
 @contextlib.contextmanager
 def single_threaded_blas():
     """Keep BLAS on one thread inside; nested and concurrent use is fine, the last one out restores."""
-    global _blas, _blas_users, _blas_restore
+    global _blas, _blas_users, _blas_before
     with _lock:
         if _blas_users == 0:
             if _blas is None:
                 from threadpoolctl import ThreadpoolController
 
-                _blas = ThreadpoolController()
-            _blas_restore = _blas.limit(limits=1, user_api="blas")
-            _blas_restore.__enter__()
+                _blas = ThreadpoolController().select(user_api="blas")
+            _blas_before = [library.num_threads for library in _blas.lib_controllers]
+            _set_blas_threads([1] * len(_blas_before))
         _blas_users += 1
     try:
         yield
@@ -77,8 +77,16 @@ def single_threaded_blas():
         with _lock:
             _blas_users -= 1
             if _blas_users == 0:
-                _blas_restore.__exit__(None, None, None)
-                _blas_restore = None
+                _set_blas_threads(_blas_before)
+
+
+def _set_blas_threads(numbers):
+    for library, number in zip(_blas.lib_controllers, numbers, strict=True):
+        library.set_num_threads(number)
+    # From threadpoolctl 3.8 on, the thread that has set OpenBLAS owns it until it leaves a limit: let go at once, so
+    # that another thread can set it back.
+    with _blas.limit(limits=None):
+        pass
 
 
 class Threads:

@@ -66,7 +66,7 @@ class Solution:
         Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2.
     seconds : float
     history : dict of arrays
-        One entry per iteration: n_iter, primal, gap, step, passes, seconds.
+        One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds.
     """
 
     lam: float
@@ -108,6 +108,7 @@ class Monitor:
         self.n_iter = 0
         self.best = None
         self.stopped_by = None
+        self.can_sharpen = False  # is there a smaller smoothing to go on with?
         self._last_gain = 0
         self._rows = []
 
@@ -117,17 +118,25 @@ class Monitor:
         return time.perf_counter() - self.begin
 
     def saw(self, evaluation, step):
-        """Record one iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can)."""
+        """Record an iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can)."""
         self.n_iter += 1
+        return self._record(evaluation, step, self.callback)
+
+    def saw_start(self, evaluation):
+        """Record where the solver starts; True: it need not."""
+        return self._record(evaluation, 0.0, None)
+
+    def _record(self, evaluation, step, callback):
         state = State(
             self.lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds
         )
-        self._rows.append((state.n_iter, state.primal, state.gap, step, state.passes, state.seconds))
+        if not self._rows or self._rows[-1][0] != self.n_iter:
+            self._rows.append((state.n_iter, state.primal, state.gap, step, state.passes, state.seconds))
         if self.best is None or evaluation.gap < self.best.gap:
             if self.best is None or evaluation.gap < 0.99 * self.best.gap:
                 self._last_gain = self.n_iter
             self.best = evaluation
-        wants_stop = self.callback is not None and self.callback(state) is True
+        wants_stop = callback is not None and callback(state) is True
         if evaluation.gap <= self.tol * abs(evaluation.primal):
             self.stopped_by = "converged"
         elif wants_stop:
@@ -138,7 +147,8 @@ class Monitor:
             self.stopped_by = "max_seconds"
         elif self.n_iter - self._last_gain >= _PATIENCE:
             self.stopped_by = "stalled"
-        return self.stopped_by is not None or evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
+        sharpen = self.can_sharpen and evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
+        return sharpen or self.stopped_by is not None
 
     def history(self):
         """Return the history as arrays."""

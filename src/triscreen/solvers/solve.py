@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import numpy as np
@@ -86,8 +85,8 @@ def solve(
     try:
         solution = _solve(problem, lam, tol, solver, M, monitor)
     except KeyboardInterrupt:
-        best = M if monitor.best is None else monitor.best.M
-        result = _certified(problem, best, tol, monitor, "interrupt")
+        monitor.stopped_by = "interrupt"
+        result = _certified(problem, M if monitor.best is None else monitor.best.M, tol, monitor)
         raise Interrupted(
             f"interrupted after {monitor.n_iter} iterations at relative gap {result.rel_gap:.2g}; the best so far is "
             "the .result of this exception",
@@ -106,36 +105,29 @@ def solve(
 
 def _solve(problem, lam, tol, solver, M, monitor):
     dist = problem.distances(problem.cone.project(M).factor)
-    smoothings = problem.loss.smoothings
-    # The hinge: smooth generously, and shrink whenever the smoothing is what holds the gap up.
-    smoothing = smoothings[min(1, len(smoothings) - 1)]
-    now = problem.evaluate(M, dist, lam, smoothing)
-    monitor.passes += 1.0
+    monitor.passes += 0.5
+    # The hinge: smooth generously, and four times less whenever the smoothing is what holds the gap up.
+    smoothings = list(problem.loss.smoothings[:1:-1]) or [problem.loss.gamma]
+    now = problem.evaluate(M, dist, lam, smoothings.pop())
     while True:
-        now = solver.run(problem, lam, now, monitor)
+        monitor.passes += 0.5
+        monitor.can_sharpen = bool(smoothings)
+        if not monitor.saw_start(now):
+            now = solver.run(problem, lam, now, monitor)
         if monitor.stopped_by == "converged":
-            solution = _certified(problem, now.M, tol, monitor, "converged")
-            if solution.converged or monitor.tol < 0.1 * tol:
+            solution = _certified(problem, monitor.best.M, tol, monitor)
+            if solution.converged:
                 return solution
             # Rounding between the two coordinate systems ate the last digit: ask for a little more.
-            monitor.stopped_by, monitor.tol = None, 0.5 * monitor.tol
-        elif monitor.stopped_by is not None:
-            return _certified(problem, monitor.best.M, tol, monitor, monitor.stopped_by)
-        elif smoothing > smoothings[-1]:
-            smoothing = _next_smoothing(now, tol, smoothings)
-            now = problem.evaluate(now.M, now.dist, lam, smoothing)
-            monitor.passes += 0.5
+            monitor.stopped_by = None if monitor.tol > 0.1 * tol else "stalled"
+            monitor.tol *= 0.5
+        if monitor.stopped_by is not None:
+            return _certified(problem, monitor.best.M, tol, monitor)
+        if smoothings:
+            now = problem.evaluate(now.M, now.dist, lam, smoothings.pop())
 
 
-def _next_smoothing(now, tol, smoothings):
-    """The largest smoothing of the grid whose slack should be below tol / 4, but 64 times smaller at most."""
-    wanted = tol * abs(now.primal) / (4 * now.sums.spread)
-    now_at = smoothings.index(now.sums.smoothing)
-    steps = math.ceil(math.log(now.sums.smoothing / wanted, 4)) if wanted > 0 else 3
-    return smoothings[min(now_at + max(1, min(3, steps)), len(smoothings) - 1)]
-
-
-def _certified(problem, core, tol, monitor, stopped_by):
+def _certified(problem, core, tol, monitor):
     M = np.array(problem.from_core(core))
     certificate = problem.certificate(M, monitor.lam)
     monitor.passes += 1.0
@@ -146,7 +138,7 @@ def _certified(problem, core, tol, monitor, stopped_by):
         dual=certificate.dual,
         gap=certificate.gap,
         tol=tol,
-        stopped_by=stopped_by,
+        stopped_by=monitor.stopped_by,
         n_iter=monitor.n_iter,
         passes=monitor.passes,
         seconds=monitor.seconds,

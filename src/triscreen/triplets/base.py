@@ -118,7 +118,7 @@ class TripletSet:
 
     def matrix(self, X, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
-        n, dim = X.shape
+        n, dim = self.n_points, X.shape[1]  # X may have points that no pair speaks of
         # The partial matrices together are no larger than X.
         chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / n), most=16), max(1, n // dim))
         bounds = chunk_bounds(n, chunks)
