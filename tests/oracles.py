@@ -78,7 +78,10 @@ def cvxpy_optimum(X, indices, w, gamma, lam, cone):
     constraints, value = [xi >= 1 - margins], w @ xi
     if gamma > 0:
         z = cp.Variable(m, nonneg=True)
-        constraints, value = [xi + z >= 1 - margins], w @ xi + cp.sum(cp.multiply(w, cp.square(z))) / (2 * gamma)
+        constraints, value = (
+            [xi + z >= 1 - margins],
+            w @ xi + cp.sum(cp.multiply(w, cp.square(z))) / (2 * gamma),
+        )
     problem = cp.Problem(cp.Minimize(value + lam / 2 * square), constraints)
     tight = {f"tol_{name}": 1e-12 for name in ("gap_abs", "gap_rel", "feas")}
     with warnings.catch_warnings():  # it may say that its very last digits are missing

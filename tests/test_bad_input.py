@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import make_case
 
 import triscreen as ts
+from problems import make_case
 
 GOOD_X = np.random.default_rng(0).normal(size=(10, 2))
 GOOD_Y = np.arange(10) % 2
@@ -36,7 +36,10 @@ def with_value(value):
     ],
 )
 def test_points(X, words):
-    for make in (lambda: ts.knn_triplets(X, GOOD_Y, 2), lambda: ts.Problem(X, ts.given_triplets([[0, 1, 2]]))):
+    for make in (
+        lambda: ts.knn_triplets(X, GOOD_Y, 2),
+        lambda: ts.Problem(X, ts.given_triplets([[0, 1, 2]])),
+    ):
         with pytest.raises(ts.InputError, match=words) as caught:
             make()
         assert "\n" not in str(caught.value)
@@ -44,7 +47,9 @@ def test_points(X, words):
 
 def test_sparse_points():
     sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(ts.InputError, match=r"X is a sparse matrix: pass a dense array, such as X.toarray\(\)"):
+    with pytest.raises(
+        ts.InputError, match=r"X is a sparse matrix: pass a dense array, such as X.toarray\(\)"
+    ):
         ts.knn_triplets(sparse.csr_matrix(GOOD_X), GOOD_Y, 2)
 
 

@@ -22,8 +22,10 @@ from concurrent.futures import ThreadPoolExecutor
 from triscreen.errors import InputError
 
 # The slower way of running is tried again after so many calls that trying costs about this share of the time.
-_PROBE_SHARE = 0.04
+_PROBE_SHARE = 0.03
 _PROBE_EVERY = 32
+# Helpers have to save this much, or they are left asleep.
+_WORTH_IT = 0.85
 
 _lock = threading.Lock()
 _pool = None
@@ -45,7 +47,9 @@ def resolve_n_jobs(n_jobs):
     if n_jobs is None:
         return cpu_count()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
-        raise InputError(f"n_jobs={n_jobs!r}: n_jobs must be None, a positive whole number, or negative (-1: all cores)")
+        raise InputError(
+            f"n_jobs={n_jobs!r}: n_jobs must be None, a positive whole number, or negative (-1: all cores)"
+        )
     return int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
 
 
@@ -108,6 +112,12 @@ class Threads:
             for chunk in range(n_chunks):
                 task(chunk)
             return
+        if (
+            kind not in self._seconds
+        ):  # the first call meets cold caches and sleeping helpers: no measure of either way
+            self._seconds[kind] = [None, None, 0]
+            _run_together(task, n_chunks, min(self.n_jobs, n_chunks))
+            return
         together = self._choose(kind)
         begin = time.perf_counter()
         if together:
@@ -118,18 +128,18 @@ class Threads:
         self._learn(kind, together, time.perf_counter() - begin)
 
     def _choose(self, kind):
-        alone, together, wait = self._seconds.setdefault(kind, [None, None, _PROBE_EVERY])
+        alone, together, wait = self._seconds[kind]
         if together is None:
             return True
         if alone is None:
             return False
-        return (together <= alone) != (wait <= 0)
+        return (together < _WORTH_IT * alone) != (wait == 0)
 
     def _learn(self, kind, together, seconds):
         entry = self._seconds[kind]
         old = entry[together]
         entry[together] = seconds if old is None else 0.5 * (old + seconds)
-        if None in entry:
+        if None in entry[:2]:
             return
         if entry[2] > 0:
             entry[2] -= 1

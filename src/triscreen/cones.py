@@ -84,10 +84,14 @@ class PSD:
         """Return M symmetrised, float64, or refuse what is no element of the cone beyond rounding."""
         M = _as_real(M)
         if M.shape != (dim, dim):
-            raise InputError(f"M has shape {M.shape}: X has {dim} features, so M must have shape ({dim}, {dim})")
+            raise InputError(
+                f"M has shape {M.shape}: X has {dim} features, so M must have shape ({dim}, {dim})"
+            )
         scale = np.abs(M).max()
         if np.abs(M - M.T).max() > 1e-10 * scale:
-            raise InputError(f"M differs from its transpose by {np.abs(M - M.T).max():.3g}: M must be symmetric")
+            raise InputError(
+                f"M differs from its transpose by {np.abs(M - M.T).max():.3g}: M must be symmetric"
+            )
         M = 0.5 * (M + M.T)
         if scale > 0:
             # M + tolerance I has a Cholesky factor unless an eigenvalue lies below -tolerance (cheaper than all of them).
@@ -142,7 +146,9 @@ class Diagonal:
             M = np.diag(M)
         M = M.reshape(dim) if M.shape == (1, 1) else M
         if M.shape != (dim,):
-            raise InputError(f"M has shape {M.shape}: X has {dim} features, so M must be the diagonal, of shape ({dim},)")
+            raise InputError(
+                f"M has shape {M.shape}: X has {dim} features, so M must be the diagonal, of shape ({dim},)"
+            )
         if M.min() < -_ROUNDING * dim * np.abs(M).max():
             raise InputError(f"M has the diagonal entry {M.min():.3g}: the entries must not be negative")
         return np.maximum(M, 0.0)

@@ -37,7 +37,9 @@ class SmoothedHinge:
 
     def __post_init__(self):
         if self.gamma == 0:
-            raise InputError(f"gamma={self.gamma!r}: gamma must be a positive number; Hinge() is the loss with gamma = 0")
+            raise InputError(
+                f"gamma={self.gamma!r}: gamma must be a positive number; Hinge() is the loss with gamma = 0"
+            )
         object.__setattr__(self, "gamma", as_positive(self.gamma, "gamma"))
 
     def __call__(self, margin):

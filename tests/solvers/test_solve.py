@@ -9,10 +9,10 @@ import warnings
 
 import numpy as np
 import pytest
-from oracles import as_matrix, cvxpy_optimum
-from problems import make_case, random_metric
 
 import triscreen as ts
+from oracles import as_matrix, cvxpy_optimum
+from problems import make_case, random_metric
 
 CONES = ["psd", "diagonal"]
 
@@ -58,7 +58,10 @@ def test_random_problems_converge_and_agree_with_their_own_radius(cone, gamma, s
     case = make_case(seed, gamma=gamma, cone=cone, weighted=seed % 2 == 1)
     for ratio in (0.5, 1e-2, 1e-3):
         lam = ratio * case.problem.lambda_max()
-        loose, tight = ts.solve(case.problem, lam, tol=1e-3), ts.solve(case.problem, lam, tol=1e-9 if gamma else 1e-6)
+        loose, tight = (
+            ts.solve(case.problem, lam, tol=1e-3),
+            ts.solve(case.problem, lam, tol=1e-9 if gamma else 1e-6),
+        )
         assert loose.converged
         assert tight.converged
         assert tight.primal <= loose.primal + tight.gap
@@ -220,7 +223,9 @@ def test_a_start_outside_the_cone_is_refused():
 
 def test_too_few_iterations_are_said_so():
     case = make_case(9, n=40, d=6, m=400)
-    with pytest.warns(ts.ConvergenceWarning, match=r"relative gap .* reached, 1e-10 wanted.*max_iter after 3 iter"):
+    with pytest.warns(
+        ts.ConvergenceWarning, match=r"relative gap .* reached, 1e-10 wanted.*max_iter after 3 iter"
+    ):
         sol = ts.solve(case.problem, 1e-3 * case.problem.lambda_max(), tol=1e-10, max_iter=3)
     assert not sol.converged
     assert (sol.n_iter, sol.stopped_by) == (3, "max_iter")
@@ -314,7 +319,9 @@ try:
 except ts.Interrupted as stop:
     print("kept", stop.result.stopped_by, stop.result.gap == problem.certificate(stop.result.M, stop.result.lam).gap)
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert out.stdout.strip() == "kept interrupt True"
 
 
@@ -360,7 +367,8 @@ def test_two_threads_may_solve_at_once():
     alone = [ts.solve(case.problem, lam).M for lam in lams]
     results = {}
     workers = [
-        threading.Thread(target=lambda lam=lam: results.update({lam: ts.solve(case.problem, lam).M})) for lam in lams
+        threading.Thread(target=lambda lam=lam: results.update({lam: ts.solve(case.problem, lam).M}))
+        for lam in lams
     ]
     for worker in workers:
         worker.start()

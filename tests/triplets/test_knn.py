@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import brute_knn
 
 import triscreen as ts
+from oracles import brute_knn
 
 
 def rng_data(seed, n=40, d=3, classes=3):
@@ -54,7 +54,11 @@ def test_k_none_lists_all():
     got = {tuple(t) for t in ts.knn_triplets(X, y, None).indices().tolist()}
     everyone = range(15)
     want = {
-        (i, j, m) for i in everyone for j in everyone for m in everyone if i != j and y[i] == y[j] and y[i] != y[m]
+        (i, j, m)
+        for i in everyone
+        for j in everyone
+        for m in everyone
+        if i != j and y[i] == y[j] and y[i] != y[m]
     }
     assert got == want
     assert ts.knn_triplets(X, y, None).n_triplets == len(want)

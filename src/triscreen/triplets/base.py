@@ -128,7 +128,16 @@ class TripletSet:
             start, stop = bounds[c], bounds[c + 1]
             rows = np.empty((stop - start, dim))
             laplacian_rows(
-                X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start, stop
+                X,
+                self.first,
+                self.second,
+                self._ptr,
+                self._back_ptr,
+                self._back_pair,
+                pair_weights,
+                rows,
+                start,
+                stop,
             )
             np.matmul(X[start:stop].T, rows, out=parts[c])
 

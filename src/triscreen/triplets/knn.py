@@ -49,7 +49,9 @@ class KnnTriplets(TripletSet):
 
     def sweep(self, dist, smoothing, threads):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
-        sums, pair_weights = self._in_chunks("sweep", sweep_blocks, (dist, self._ptr, self._split, smoothing), threads)
+        sums, pair_weights = self._in_chunks(
+            "sweep", sweep_blocks, (dist, self._ptr, self._split, smoothing), threads
+        )
         return Sums(smoothing, *sums), pair_weights
 
     def sweep_alpha(self, dist, alpha, gamma, threads):
@@ -115,14 +117,23 @@ def knn_triplets(X, y, k=20, n_jobs=None):
     codes, classes = as_labels(y, len(X))
     sizes = np.bincount(codes)
     if (sizes < 2).all():
-        raise InputError(f"y has {len(classes)} classes of one point each: a triplet needs a class of two points or more")
+        raise InputError(
+            f"y has {len(classes)} classes of one point each: a triplet needs a class of two points or more"
+        )
     _name_small_classes(classes, sizes, k, len(X))
     if k is None:
         if len(X) * (len(X) - 1) > MOST_PAIRS:
-            raise InputError(f"k=None for {len(X)} points: all triplets can be listed for at most 46341 points")
+            raise InputError(
+                f"k=None for {len(X)} points: all triplets can be listed for at most 46341 points"
+            )
         members = [np.flatnonzero(codes == c).astype(np.int32) for c in range(len(classes))]
         others = [np.flatnonzero(codes != c).astype(np.int32) for c in range(len(classes))]
-        rows = [part for i, c in enumerate(codes) if sizes[c] > 1 for part in (members[c][members[c] != i], others[c])]
+        rows = [
+            part
+            for i, c in enumerate(codes)
+            if sizes[c] > 1
+            for part in (members[c][members[c] != i], others[c])
+        ]
         n_positive, n_negative = sizes[codes] - 1, len(X) - sizes[codes]
         n_negative[n_positive == 0] = 0
         return KnnTriplets(np.concatenate(rows), n_positive, n_negative)
@@ -134,8 +145,16 @@ def knn_triplets(X, y, k=20, n_jobs=None):
 
 def _name_small_classes(classes, sizes, k, n_points):
     single = [f"{c!r}" for c in classes[sizes == 1].tolist()]
-    small = [] if k is None else [f"{c!r} ({s})" for c, s in zip(classes.tolist(), sizes, strict=True) if 1 < s <= k]
-    few = [] if k is None else [f"{c!r}" for c, s in zip(classes.tolist(), sizes, strict=True) if n_points - s < k]
+    small = (
+        []
+        if k is None
+        else [f"{c!r} ({s})" for c, s in zip(classes.tolist(), sizes, strict=True) if 1 < s <= k]
+    )
+    few = (
+        []
+        if k is None
+        else [f"{c!r}" for c, s in zip(classes.tolist(), sizes, strict=True) if n_points - s < k]
+    )
     parts = []
     if small:
         parts.append(f"fewer than k + 1 = {k + 1} points, all of them used: class {_some(small)}")

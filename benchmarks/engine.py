@@ -1,0 +1,225 @@
+"""The pair engine: seconds and bytes of one evaluation (loss, gradient, dual, gap), and what they grow with.
+
+    python benchmarks/engine.py [startup] [data] [growth] [threads] [solve]
+
+Times are the best of several runs, side by side in one process; only their ratios mean anything. Data sets of the paper
+are read from the folder TRISCREEN_DATA and left out where they are missing.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+
+import numpy as np
+from _data import load, subsample, synthetic
+
+import triscreen as ts
+from triscreen._threads import cpu_count, single_threaded_blas
+
+
+def best_of(function, seconds=1.0, at_least=3):
+    """Best time of several calls, for about so many seconds."""
+    best, begin, calls = np.inf, time.perf_counter(), 0
+    while calls < at_least or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        function()
+        best, calls = min(best, time.perf_counter() - start), calls + 1
+    return best
+
+
+def evaluation(problem, lam, M):
+    """One evaluation as solvers do it: from a factor of M to loss, gradient, dual and gap."""
+    core, _ = problem.to_core(M)
+    factor = problem.cone.project(core).factor
+
+    def call():
+        with single_threaded_blas():
+            return problem.evaluate(core, problem.distances(factor), lam, problem.loss.gamma)
+
+    return call
+
+
+def per_triplet(X, indices, gamma, lam, M, chunk=100_000):
+    """The straightforward evaluation: differences, margins and gradient triplet by triplet, O(d^2) each, in GEMMs."""
+
+    def call():
+        loss, A = 0.0, np.zeros((X.shape[1], X.shape[1]))
+        for start in range(0, len(indices), chunk):
+            i, j, k = indices[start : start + chunk].T
+            u, v = X[i] - X[k], X[i] - X[j]
+            b = 1 - (np.einsum("ti,ti->t", u @ M, u) - np.einsum("ti,ti->t", v @ M, v))
+            a = np.clip(b / gamma, 0, 1)
+            loss += float(np.sum(a * b - gamma / 2 * a * a))
+            A += (u * a[:, None]).T @ u - (v * a[:, None]).T @ v
+        values = np.linalg.eigvalsh(A)
+        return loss + lam / 2 * np.sum(M * M), np.sum(np.maximum(values, 0) ** 2)
+
+    return call
+
+
+def startup():
+    print("\n## start-up")
+    code = "import time; t = time.perf_counter(); import triscreen; print(time.perf_counter() - t)"
+    seconds = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5))
+    print(f"import triscreen: {seconds:.2f} s")
+    work = """
+import time, numpy as np, triscreen as ts
+import sklearn.metrics
+rng = np.random.default_rng(0); X = rng.normal(size=(60, 3)); y = np.arange(60) % 2; X += 2 * y[:, None]
+t = time.perf_counter()
+for T in (ts.knn_triplets(X, y, 3), ts.given_triplets(ts.knn_triplets(X, y, 3).indices(), np.ones(540))):
+    for cone in ("psd", "diagonal"):
+        p = ts.Problem(X, T, cone=cone)
+        sol = ts.solve(p, 0.1 * p.lambda_max())
+        p.certificate(sol.M, sol.lam, np.ones(p.triplets.n_triplets)); p.norms
+print(time.perf_counter() - t)
+"""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+        cold, warm = (
+            float(subprocess.check_output([sys.executable, "-c", work], env=environment)) for _ in "ab"
+        )
+    print(f"every kernel, cold cache: {cold:.1f} s; from the cache: {warm:.1f} s")
+
+
+def data():
+    print("\n## one evaluation on real data (all threads), next to per-triplet numpy")
+    print(
+        "data       triplets    pairs  points  dims   ms     per-triplet ms  ratio  ns/triplet  peak MB (numpy)"
+    )
+    for name, k in (("segment", 20), ("satimage", 15), ("phishing", 7)):
+        loaded = load(name)
+        if loaded is None:
+            print(f"{name:10s} not found: set TRISCREEN_DATA")
+            continue
+        X, y = subsample(*loaded)
+        T = ts.knn_triplets(X, y, k)
+        problem = ts.Problem(X, T)
+        lam = 1e-3 * problem.lambda_max()
+        M = ts.solve(problem, lam, tol=1e-3).M
+        ours, theirs = evaluation(problem, lam, M), per_triplet(X, T.indices(), 0.05, lam, M)
+        assert abs(ours().primal / theirs()[0] - 1) < 1e-10
+        a, b = best_of(ours), best_of(theirs)
+        tracemalloc.start()
+        ours()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        theirs()
+        peak_theirs = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        print(
+            f"{name:8s} {T.n_triplets:10,d} {T.n_pairs:8,d} {len(X):7,d} {problem.points.shape[1]:5d}  {1e3 * a:6.2f} "
+            f"{1e3 * b:11.1f} {b / a:10.0f}x {1e9 * a / T.n_triplets:9.2f}     {peak / 1e6:6.1f} ({peak_theirs / 1e6:.0f})"
+        )
+    print("\n## bytes")
+    X, y = synthetic(2000, 10)
+    few, many = ts.knn_triplets(X, y, 10), ts.knn_triplets(X, y, 20)
+    per_pair = (many.nbytes - few.nbytes) / (many.n_pairs - few.n_pairs)
+    print(
+        f"nearest-k set: {per_pair:.0f} per pair, 0 per triplet, {few.nbytes / 2000 - 12 * 20:.0f} per point"
+    )
+    indices = many.indices()
+    given, half = ts.given_triplets(indices), ts.given_triplets(indices[::2])
+    print(
+        f"given set:     {(given.nbytes - half.nbytes - 12 * (given.n_pairs - half.n_pairs)) / (len(indices) / 2):.0f} "
+        "per triplet (16 with weights), 12 per pair"
+    )
+    print(
+        "an evaluation: 16 per pair (distance, weight), 8 d per point (points) + 8 rank(M) per point (embedded)"
+    )
+    print(
+        f"norms |H|:     {ts.Problem(X, many).norms.nbytes / many.n_triplets:.0f} per triplet, once they are needed"
+    )
+    print(f"peak of this process so far: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+def growth():
+    print("\n## growth (one thread): ms per evaluation and the exponent over the last doubling")
+    for title, cases in (
+        ("n (d=20, k=10)", [(n, 20, 10) for n in (2000, 4000, 8000, 16000)]),
+        ("d (n=4000, k=10)", [(4000, d, 10) for d in (16, 32, 64, 128)]),
+        ("k (n=2000, d=20)", [(2000, 20, k) for k in (10, 20, 40, 80)]),
+    ):
+        times = []
+        for n, d, k in cases:
+            X, y = synthetic(n, d)
+            problem = ts.Problem(X, ts.knn_triplets(X, y, k), n_jobs=1)
+            M = np.eye(d) / np.median(problem.triplets.distances(problem.points, problem.threads))
+            times.append(best_of(evaluation(problem, 1.0, M), 0.5))
+        exponent = np.log2(times[-1] / times[-2])
+        print(f"{title:18s} " + "  ".join(f"{1e3 * t:8.2f}" for t in times) + f"   exponent {exponent:.2f}")
+
+
+def burn(stop):
+    while not stop.is_set():
+        sum(range(10_000))
+
+
+def threads():
+    cores = cpu_count()
+    print(f"\n## threads ({cores} cores): seconds of one solve, median of 15, one thread next to all")
+    for name, X, y, k in (
+        ("2,310 x 19, k=20", *(load("segment") or synthetic(2310, 19)), 20),
+        ("20,000 x 50, k=10", *synthetic(20_000, 50), 10),
+    ):
+        T = ts.knn_triplets(X, y, k)
+        lam = 1e-3 * ts.Problem(X, T).lambda_max()
+
+        def both(T=T, X=X, lam=lam):
+            seconds = np.empty((15, 2))
+            for turn in range(len(seconds)):
+                for which, jobs in enumerate((1, None)):
+                    problem = ts.Problem(
+                        X, T, n_jobs=jobs
+                    )  # a new one: it has not yet seen how busy the machine is
+                    start = time.perf_counter()
+                    ts.solve(problem, lam)
+                    seconds[turn, which] = time.perf_counter() - start
+            return np.median(seconds, axis=0)
+
+        one, every = both()
+        print(f"{name}, idle: {one:.3f} and {every:.3f}: {one / every:.2f} times faster with threads")
+        stop = multiprocessing.Event()
+        burners = [multiprocessing.Process(target=burn, args=(stop,), daemon=True) for _ in range(cores)]
+        for burner in burners:
+            burner.start()
+        time.sleep(1)
+        one, every = both()
+        stop.set()
+        for burner in burners:
+            burner.join()
+        print(
+            f"{name}, all cores busy: {one:.3f} and {every:.3f}: {every / one:.2f} of the time of one thread"
+        )
+
+
+def solve():
+    print("\n## ts.solve on segment (k=20, 90 %), from M = 0")
+    loaded = load("segment")
+    if loaded is None:
+        print("segment not found: set TRISCREEN_DATA")
+        return
+    X, y = subsample(*loaded)
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 20))
+    top = problem.lambda_max()
+    print(f"lambda_max {top:.3g}")
+    for ratio in (1e-1, 1e-3, 1e-5):
+        for tol in (1e-6, 1e-10):
+            sol = ts.solve(problem, ratio * top, tol=tol)
+            print(
+                f"lambda_max * {ratio:.0e}: relative gap {sol.rel_gap:.1e} (tol {tol:.0e}), {sol.n_iter} iterations, "
+                f"{sol.passes:.1f} passes, {sol.seconds:.2f} s"
+            )
+
+
+if __name__ == "__main__":
+    parts = {f.__name__: f for f in (startup, data, growth, threads, solve)}
+    for wanted in sys.argv[1:] or parts:
+        parts[wanted]()
