@@ -83,17 +83,13 @@ print(time.perf_counter() - t)
 """
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"NUMBA_CACHE_DIR": cache}
-        cold, warm = (
-            float(subprocess.check_output([sys.executable, "-c", work], env=environment)) for _ in "ab"
-        )
+        cold, warm = (float(subprocess.check_output([sys.executable, "-c", work], env=environment)) for _ in "ab")
     print(f"every kernel, cold cache: {cold:.1f} s; from the cache: {warm:.1f} s")
 
 
 def data():
     print("\n## one evaluation on real data (all threads), next to per-triplet numpy")
-    print(
-        "data       triplets    pairs  points  dims   ms     per-triplet ms  ratio  ns/triplet  peak MB (numpy)"
-    )
+    print("data       triplets    pairs  points  dims   ms     per-triplet ms  ratio  ns/triplet  peak MB (numpy)")
     for name, k in (("segment", 20), ("satimage", 15), ("phishing", 7)):
         loaded = load(name)
         if loaded is None:
@@ -116,27 +112,22 @@ def data():
         tracemalloc.stop()
         print(
             f"{name:8s} {T.n_triplets:10,d} {T.n_pairs:8,d} {len(X):7,d} {problem.points.shape[1]:5d}  {1e3 * a:6.2f} "
-            f"{1e3 * b:11.1f} {b / a:10.0f}x {1e9 * a / T.n_triplets:9.2f}     {peak / 1e6:6.1f} ({peak_theirs / 1e6:.0f})"
+            f"{1e3 * b:11.1f} {b / a:10.0f}x {1e9 * a / T.n_triplets:9.2f}     {peak / 1e6:6.1f} "
+            f"({peak_theirs / 1e6:.0f})"
         )
     print("\n## bytes")
     X, y = synthetic(2000, 10)
     few, many = ts.knn_triplets(X, y, 10), ts.knn_triplets(X, y, 20)
     per_pair = (many.nbytes - few.nbytes) / (many.n_pairs - few.n_pairs)
-    print(
-        f"nearest-k set: {per_pair:.0f} per pair, 0 per triplet, {few.nbytes / 2000 - 12 * 20:.0f} per point"
-    )
+    print(f"nearest-k set: {per_pair:.0f} per pair, 0 per triplet, {few.nbytes / 2000 - 12 * 20:.0f} per point")
     indices = many.indices()
     given, half = ts.given_triplets(indices), ts.given_triplets(indices[::2])
     print(
         f"given set:     {(given.nbytes - half.nbytes - 12 * (given.n_pairs - half.n_pairs)) / (len(indices) / 2):.0f} "
         "per triplet (16 with weights), 12 per pair"
     )
-    print(
-        "an evaluation: 16 per pair (distance, weight), 8 d per point (points) + 8 rank(M) per point (embedded)"
-    )
-    print(
-        f"norms |H|:     {ts.Problem(X, many).norms.nbytes / many.n_triplets:.0f} per triplet, once they are needed"
-    )
+    print("an evaluation: 16 per pair (distance, weight), 8 d per point (points) + 8 rank(M) per point (embedded)")
+    print(f"norms |H|:     {ts.Problem(X, many).norms.nbytes / many.n_triplets:.0f} per triplet, once they are needed")
     print(f"peak of this process so far: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
@@ -176,9 +167,7 @@ def threads():
             seconds = np.empty((15, 2))
             for turn in range(len(seconds)):
                 for which, jobs in enumerate((1, None)):
-                    problem = ts.Problem(
-                        X, T, n_jobs=jobs
-                    )  # a new one: it has not yet seen how busy the machine is
+                    problem = ts.Problem(X, T, n_jobs=jobs)  # a new one: it has not yet seen how busy the machine is
                     start = time.perf_counter()
                     ts.solve(problem, lam)
                     seconds[turn, which] = time.perf_counter() - start
@@ -195,9 +184,7 @@ def threads():
         stop.set()
         for burner in burners:
             burner.join()
-        print(
-            f"{name}, all cores busy: {one:.3f} and {every:.3f}: {every / one:.2f} of the time of one thread"
-        )
+        print(f"{name}, all cores busy: {one:.3f} and {every:.3f}: {every / one:.2f} of the time of one thread")
 
 
 def solve():

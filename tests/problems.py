@@ -21,9 +21,7 @@ class Case:
     cone: str
 
 
-def make_case(
-    seed, *, n=14, d=3, m=60, gamma=0.05, cone="psd", weighted=False, scale=1.0, kind="given", n_jobs=1
-):
+def make_case(seed, *, n=14, d=3, m=60, gamma=0.05, cone="psd", weighted=False, scale=1.0, kind="given", n_jobs=1):
     """Two noisy classes; given triplets at random among (same class, other class), or nearest neighbours."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2

@@ -47,9 +47,7 @@ def test_points(X, words):
 
 def test_sparse_points():
     sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(
-        ts.InputError, match=r"X is a sparse matrix: pass a dense array, such as X.toarray\(\)"
-    ):
+    with pytest.raises(ts.InputError, match=r"X is a sparse matrix: pass a dense array, such as X.toarray\(\)"):
         ts.knn_triplets(sparse.csr_matrix(GOOD_X), GOOD_Y, 2)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import triscreen
 
-MODULES = sorted(m.name for m in pkgutil.walk_packages(triscreen.__path__, "triscreen.")) + ["triscreen"]
+MODULES = [*sorted(m.name for m in pkgutil.walk_packages(triscreen.__path__, "triscreen.")), "triscreen"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -61,6 +61,8 @@ def test_a_module_imports_only_stages_above_its_own(file):
 
 def test_import_is_light():
     """Scikit-learn, scipy.linalg and friends are loaded when needed, not by ``import triscreen``."""
-    code = "import sys, triscreen; print([m for m in ('sklearn', 'pandas', 'scipy.linalg', 'rich') if m in sys.modules])"
+    code = (
+        "import sys, triscreen; print([m for m in ('sklearn', 'pandas', 'scipy.linalg', 'rich') if m in sys.modules])"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

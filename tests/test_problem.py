@@ -23,10 +23,7 @@ def test_the_certificate_is_that_of_brute_force(cone, gamma, kind, weighted):
     assert got.primal == pytest.approx(primal(case.X, case.indices, case.w, gamma, M, lam), rel=1e-13)
     if gamma == 0:
         grid = [4.0**-e for e in range(21)]
-        want = max(
-            dual(case.X, case.indices, case.w, 0, alpha_of(case.X, case.indices, s, M), lam, cone)
-            for s in grid
-        )
+        want = max(dual(case.X, case.indices, case.w, 0, alpha_of(case.X, case.indices, s, M), lam, cone) for s in grid)
     else:
         want = dual(case.X, case.indices, case.w, gamma, alpha_of(case.X, case.indices, gamma, M), lam, cone)
     assert got.dual == pytest.approx(want, rel=1e-12)
@@ -76,9 +73,7 @@ def test_gradient_against_finite_differences(cone, gamma):
 def test_norms_of_h(cone):
     case = make_case(2, cone=cone)
     H = matrices(case.X, case.indices)
-    want = (
-        np.linalg.norm(H, axis=(1, 2)) if cone == "psd" else np.linalg.norm(np.einsum("tii->ti", H), axis=1)
-    )
+    want = np.linalg.norm(H, axis=(1, 2)) if cone == "psd" else np.linalg.norm(np.einsum("tii->ti", H), axis=1)
     assert case.problem.norms == pytest.approx(want, rel=1e-12)
 
 
@@ -136,9 +131,7 @@ def test_rotation_changes_nothing():
     case = make_case(10)
     M = random_metric(9, 3, "psd", 0.3)
     R, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))
-    certificates_agree(
-        case.problem.certificate(M, 0.4), rebuilt(case, case.X @ R).certificate(R.T @ M @ R, 0.4)
-    )
+    certificates_agree(case.problem.certificate(M, 0.4), rebuilt(case, case.X @ R).certificate(R.T @ M @ R, 0.4))
 
 
 @pytest.mark.parametrize("cone", CONES)
@@ -229,9 +222,7 @@ def test_dependent_features_are_found_and_faint_ones_kept(spread):
     """Half of the features repeat others; one of the rest is 1e-7 times smaller, which is not rounding."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 4)) * np.array([1, 1, 1, spread])
-    problem = ts.Problem(
-        np.hstack([X, X @ rng.normal(size=(4, 4))]), ts.knn_triplets(X, np.arange(50) % 2, 2)
-    )
+    problem = ts.Problem(np.hstack([X, X @ rng.normal(size=(4, 4))]), ts.knn_triplets(X, np.arange(50) % 2, 2))
     assert problem.points.shape == (50, 4)
 
 
@@ -252,7 +243,5 @@ def test_any_number_of_threads_gives_the_same_bits(cone):
     X, y = rng.normal(size=(3000, 20)), rng.integers(0, 3, 3000)
     T = ts.knn_triplets(X, y, 10)
     M = random_metric(1, 20, cone, 0.02)
-    certificates = {
-        ts.Problem(X, T, cone=cone, n_jobs=jobs).certificate(M, 5.0) for jobs in (1, 2, 5) for _ in "ab"
-    }
+    certificates = {ts.Problem(X, T, cone=cone, n_jobs=jobs).certificate(M, 5.0) for jobs in (1, 2, 5) for _ in "ab"}
     assert len(certificates) == 1

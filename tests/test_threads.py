@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 
@@ -110,4 +111,4 @@ def test_chunks_cover_everything_and_do_not_depend_on_threads():
         chunks = count_chunks(n, 50)
         bounds = chunk_bounds(n, chunks)
         assert (bounds[0], bounds[-1]) == (0, n)
-        assert all(a < b for a, b in zip(bounds, bounds[1:], strict=False))
+        assert all(a < b for a, b in itertools.pairwise(bounds))

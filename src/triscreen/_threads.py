@@ -112,9 +112,7 @@ class Threads:
             for chunk in range(n_chunks):
                 task(chunk)
             return
-        if (
-            kind not in self._seconds
-        ):  # the first call meets cold caches and sleeping helpers: no measure of either way
+        if kind not in self._seconds:  # the first call meets cold caches and sleeping helpers: no measure of either way
             self._seconds[kind] = [None, None, 0]
             _run_together(task, n_chunks, min(self.n_jobs, n_chunks))
             return

@@ -22,9 +22,7 @@ def as_points(X, name="X"):
     except ValueError as err:  # ragged rows
         raise InputError(f"{name} is not a rectangular array of numbers ({err})") from None
     if X.ndim != 2:
-        raise InputError(
-            f"{name} has shape {X.shape}: {name} must be two-dimensional, (n_points, n_features)"
-        )
+        raise InputError(f"{name} has shape {X.shape}: {name} must be two-dimensional, (n_points, n_features)")
     if X.shape[0] < 2:
         raise InputError(f"{name} has shape {X.shape}: at least two points are needed")
     if X.shape[1] < 1:
@@ -37,9 +35,7 @@ def as_points(X, name="X"):
         raise InputError(f"{name} has dtype {X.dtype}: {name} must hold numbers only ({err})") from None
     if not np.isfinite(X).all():
         row, col = np.argwhere(~np.isfinite(X))[0]
-        raise InputError(
-            f"{name}[{row}, {col}] is {X[row, col]}: {name} must be finite, without NaN or infinity"
-        )
+        raise InputError(f"{name}[{row}, {col}] is {X[row, col]}: {name} must be finite, without NaN or infinity")
     largest = np.abs(X).max()
     if largest > _LARGEST or 0 < largest < _SMALLEST:
         raise InputError(

@@ -84,17 +84,13 @@ class PSD:
         """Return M symmetrised, float64, or refuse what is no element of the cone beyond rounding."""
         M = _as_real(M)
         if M.shape != (dim, dim):
-            raise InputError(
-                f"M has shape {M.shape}: X has {dim} features, so M must have shape ({dim}, {dim})"
-            )
+            raise InputError(f"M has shape {M.shape}: X has {dim} features, so M must have shape ({dim}, {dim})")
         scale = np.abs(M).max()
         if np.abs(M - M.T).max() > 1e-10 * scale:
-            raise InputError(
-                f"M differs from its transpose by {np.abs(M - M.T).max():.3g}: M must be symmetric"
-            )
+            raise InputError(f"M differs from its transpose by {np.abs(M - M.T).max():.3g}: M must be symmetric")
         M = 0.5 * (M + M.T)
         if scale > 0:
-            # M + tolerance I has a Cholesky factor unless an eigenvalue lies below -tolerance (cheaper than all of them).
+            # M + tolerance I has a Cholesky factor unless an eigenvalue lies below -tolerance.
             tolerance = _ROUNDING * dim * np.linalg.norm(M)
             try:
                 np.linalg.cholesky(M + tolerance * np.eye(dim))

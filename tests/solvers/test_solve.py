@@ -223,9 +223,7 @@ def test_a_start_outside_the_cone_is_refused():
 
 def test_too_few_iterations_are_said_so():
     case = make_case(9, n=40, d=6, m=400)
-    with pytest.warns(
-        ts.ConvergenceWarning, match=r"relative gap .* reached, 1e-10 wanted.*max_iter after 3 iter"
-    ):
+    with pytest.warns(ts.ConvergenceWarning, match=r"relative gap .* reached, 1e-10 wanted.*max_iter after 3 iter"):
         sol = ts.solve(case.problem, 1e-3 * case.problem.lambda_max(), tol=1e-10, max_iter=3)
     assert not sol.converged
     assert (sol.n_iter, sol.stopped_by) == (3, "max_iter")
@@ -319,9 +317,7 @@ try:
 except ts.Interrupted as stop:
     print("kept", stop.result.stopped_by, stop.result.gap == problem.certificate(stop.result.M, stop.result.lam).gap)
 """
-    out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
-    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert out.stdout.strip() == "kept interrupt True"
 
 
@@ -367,8 +363,7 @@ def test_two_threads_may_solve_at_once():
     alone = [ts.solve(case.problem, lam).M for lam in lams]
     results = {}
     workers = [
-        threading.Thread(target=lambda lam=lam: results.update({lam: ts.solve(case.problem, lam).M}))
-        for lam in lams
+        threading.Thread(target=lambda lam=lam: results.update({lam: ts.solve(case.problem, lam).M})) for lam in lams
     ]
     for worker in workers:
         worker.start()

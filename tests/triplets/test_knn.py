@@ -53,13 +53,7 @@ def test_k_none_lists_all():
     X, y = rng_data(2, n=15)
     got = {tuple(t) for t in ts.knn_triplets(X, y, None).indices().tolist()}
     everyone = range(15)
-    want = {
-        (i, j, m)
-        for i in everyone
-        for j in everyone
-        for m in everyone
-        if i != j and y[i] == y[j] and y[i] != y[m]
-    }
+    want = {(i, j, m) for i in everyone for j in everyone for m in everyone if i != j and y[i] == y[j] and y[i] != y[m]}
     assert got == want
     assert ts.knn_triplets(X, y, None).n_triplets == len(want)
 

@@ -54,9 +54,7 @@ def laplacian_rows(X, first, second, ptr, back_ptr, back_pair, weights, out, sta
             w0, w1, w2, w3 = weight[q], weight[q + 1], weight[q + 2], weight[q + 3]
             for c in range(dim):
                 x = X[i, c]
-                row[c] += (
-                    w0 * (x - X[a0, c]) + w1 * (x - X[a1, c]) + w2 * (x - X[a2, c]) + w3 * (x - X[a3, c])
-                )
+                row[c] += w0 * (x - X[a0, c]) + w1 * (x - X[a1, c]) + w2 * (x - X[a2, c]) + w3 * (x - X[a3, c])
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)

@@ -4,8 +4,8 @@ A solver is an object with numbers for attributes and one method,
 
     run(problem, lam, evaluation, monitor) -> Evaluation
 
-that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each iteration
-and returns when that says True. It counts its pair work in ``monitor.passes``. Nothing it claims is believed: the
+that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
+iteration and returns when that says True. It counts its pair work in ``monitor.passes``. Nothing it claims is believed: the
 result is certified again from M alone.
 """
 
@@ -127,9 +127,7 @@ class Monitor:
         return self._record(evaluation, 0.0, None)
 
     def _record(self, evaluation, step, callback):
-        state = State(
-            self.lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds
-        )
+        state = State(self.lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds)
         if not self._rows or self._rows[-1][0] != self.n_iter:
             self._rows.append((state.n_iter, state.primal, state.gap, step, state.passes, state.seconds))
         if self.best is None or evaluation.gap < self.best.gap:

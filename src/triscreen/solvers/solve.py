@@ -158,6 +158,4 @@ def _make_solver(solver):
         return SOLVERS[solver]()
     if not isinstance(solver, str) and callable(getattr(solver, "run", None)):
         return solver
-    raise InputError(
-        f"solver={solver!r}: solver must be one of {', '.join(map(repr, SOLVERS))}, or have a run method"
-    )
+    raise InputError(f"solver={solver!r}: solver must be one of {', '.join(map(repr, SOLVERS))}, or have a run method")

@@ -124,9 +124,7 @@ def given_triplets(indices, weights=None):
             raise InputError(f"indices has dtype {given.dtype}: indices must hold whole numbers")
     if given.min() < 0 or given.max() > 2**31 - 2:
         row = int(np.argmax(((given < 0) | (given > 2**31 - 2)).any(axis=1)))
-        raise InputError(
-            f"indices[{row}] is {given[row].tolist()}: indices count points from 0 and cannot be negative"
-        )
+        raise InputError(f"indices[{row}] is {given[row].tolist()}: indices count points from 0 and cannot be negative")
     given = given.astype(np.int64)
     for column, name in ((1, "j"), (2, "l")):
         same = given[:, 0] == given[:, column]

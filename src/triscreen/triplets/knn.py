@@ -24,7 +24,7 @@ class KnnTriplets(TripletSet):
     """
 
     def __init__(self, second, n_positive, n_negative):
-        """For each point its positives, then its negatives, all in one array; both none for a point that is no anchor."""
+        """For each point its positives, then its negatives, all in one array; neither for a point that is no anchor."""
         n_points = len(n_positive)
         first = np.repeat(np.arange(n_points, dtype=np.int32), n_positive + n_negative)
         self._set_pairs(n_points, first, second)
@@ -49,9 +49,7 @@ class KnnTriplets(TripletSet):
 
     def sweep(self, dist, smoothing, threads):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
-        sums, pair_weights = self._in_chunks(
-            "sweep", sweep_blocks, (dist, self._ptr, self._split, smoothing), threads
-        )
+        sums, pair_weights = self._in_chunks("sweep", sweep_blocks, (dist, self._ptr, self._split, smoothing), threads)
         return Sums(smoothing, *sums), pair_weights
 
     def sweep_alpha(self, dist, alpha, gamma, threads):
@@ -123,17 +121,10 @@ def knn_triplets(X, y, k=20, n_jobs=None):
     _name_small_classes(classes, sizes, k, len(X))
     if k is None:
         if len(X) * (len(X) - 1) > MOST_PAIRS:
-            raise InputError(
-                f"k=None for {len(X)} points: all triplets can be listed for at most 46341 points"
-            )
+            raise InputError(f"k=None for {len(X)} points: all triplets can be listed for at most 46341 points")
         members = [np.flatnonzero(codes == c).astype(np.int32) for c in range(len(classes))]
         others = [np.flatnonzero(codes != c).astype(np.int32) for c in range(len(classes))]
-        rows = [
-            part
-            for i, c in enumerate(codes)
-            if sizes[c] > 1
-            for part in (members[c][members[c] != i], others[c])
-        ]
+        rows = [part for i, c in enumerate(codes) if sizes[c] > 1 for part in (members[c][members[c] != i], others[c])]
         n_positive, n_negative = sizes[codes] - 1, len(X) - sizes[codes]
         n_negative[n_positive == 0] = 0
         return KnnTriplets(np.concatenate(rows), n_positive, n_negative)
@@ -145,16 +136,8 @@ def knn_triplets(X, y, k=20, n_jobs=None):
 
 def _name_small_classes(classes, sizes, k, n_points):
     single = [f"{c!r}" for c in classes[sizes == 1].tolist()]
-    small = (
-        []
-        if k is None
-        else [f"{c!r} ({s})" for c, s in zip(classes.tolist(), sizes, strict=True) if 1 < s <= k]
-    )
-    few = (
-        []
-        if k is None
-        else [f"{c!r}" for c, s in zip(classes.tolist(), sizes, strict=True) if n_points - s < k]
-    )
+    small = [] if k is None else [f"{c!r} ({s})" for c, s in zip(classes.tolist(), sizes, strict=True) if 1 < s <= k]
+    few = [] if k is None else [f"{c!r}" for c, s in zip(classes.tolist(), sizes, strict=True) if n_points - s < k]
     parts = []
     if small:
         parts.append(f"fewer than k + 1 = {k + 1} points, all of them used: class {_some(small)}")
@@ -191,9 +174,7 @@ def _nearest(X, codes, k, threads):
         def task(c):
             for wanted, out in ((True, same), (False, other)):
                 part = out[offset : offset + len(block)]
-                nearest_of_kind(
-                    block, error, X, codes, offset, part.shape[1], wanted, part, bounds[c], bounds[c + 1]
-                )
+                nearest_of_kind(block, error, X, codes, offset, part.shape[1], wanted, part, bounds[c], bounds[c + 1])
 
         threads.run("neighbours", task, chunks)
         return np.zeros(len(block))
