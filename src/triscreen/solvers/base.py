@@ -5,8 +5,8 @@ A solver is an object with numbers for attributes and one method,
     run(problem, lam, evaluation, monitor) -> Evaluation
 
 that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
-iteration and returns when that says True. It counts its pair work in ``monitor.passes``. Nothing it claims is believed: the
-result is certified again from M alone.
+iteration and returns when that says True. It counts its pair work in ``monitor.passes``. Nothing it claims is
+believed: the result is certified again from M alone.
 """
 
 from __future__ import annotations
