@@ -1,0 +1,36 @@
+"""What the README shows works as shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def python_blocks(file):
+    return re.findall(r"```python\n(.*?)```", (ROOT / file).read_text(), flags=re.DOTALL)
+
+
+def test_the_readme_example():
+    (code,) = python_blocks("README.md")
+    names = {}
+    exec(code, names)
+    sol = names["sol"]
+    assert sol.converged
+    assert sol.M.shape == (13, 13)
+    said = float(re.search(r"\(True, (\S+)\): no metric", code).group(1))
+    assert sol.rel_gap == pytest.approx(said, rel=0.5)
+
+
+def test_the_engine_page():
+    import triscreen as ts
+
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    X[:, 0] += 2 * y
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 3))
+    for code in python_blocks("docs/engine.md"):
+        exec(code, {"ts": ts, "problem": problem, "lam": 1.0})
