@@ -22,6 +22,7 @@ STAGES = [
     "losses",
     "cones",
     "span",
+    "engine",
     "problem",
     "screening",
     "solvers",

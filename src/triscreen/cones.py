@@ -39,7 +39,16 @@ class Projection:
     negative: tuple
 
 
-class PSD:
+class Cone:
+    """What both cones share."""
+
+    def gap(self, M, projection, lam):
+        """Return <-[A]_-, M> + (lam/2) |M - [A]_+/lam|^2 for A as projected."""
+        rest = M - projection.plus / lam
+        return self.cut_off_inner(projection, M) + 0.5 * lam * float(np.vdot(rest, rest))
+
+
+class PSD(Cone):
     """Symmetric positive semi-definite matrices."""
 
     name = "psd"
@@ -102,7 +111,7 @@ class PSD:
         return M
 
 
-class Diagonal:
+class Diagonal(Cone):
     """Diagonal matrices with entries >= 0, kept as the vector of the diagonal."""
 
     name = "diagonal"

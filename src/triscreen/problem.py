@@ -15,18 +15,19 @@ of the data where that pays). Users see M in the coordinates of X.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from triscreen._threads import Threads, chunk_bounds, single_threaded_blas
 from triscreen._validation import as_alpha, as_points, as_positive
-from triscreen.cones import Projection, make_cone
+from triscreen.cones import make_cone
+from triscreen.engine import Engine
 from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.losses import SmoothedHinge, check_loss
 from triscreen.span import span_basis
-from triscreen.triplets import Sums, TripletSet
+from triscreen.triplets import TripletSet
 
 _NORM_CHUNK = 1 << 18
 
@@ -55,40 +56,7 @@ class Certificate:
         return self.gap / abs(self.primal)
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """All that one evaluation at a core M tells, for alpha = clip((1 - margin) / smoothing, 0, 1).
-
-    Attributes
-    ----------
-    M, dist : arrays
-        Where, and the pair distances there.
-    sums : Sums
-    A : array
-        sum_t w_t alpha_t H_t; the smoothed objective has the gradient lam M - A.
-    dual_point : Projection
-        [A]_+, from which M(alpha) = [A]_+ / lam.
-    objective : float
-        The smoothed problem's objective, which solvers descend on (for a smoothed hinge: the primal).
-    primal, dual, gap : float
-        Of the problem itself.
-    slack : float
-        The part of the gap that the smoothing costs (zero for a smoothed hinge).
-    """
-
-    M: np.ndarray
-    dist: np.ndarray = field(repr=False)
-    sums: Sums
-    A: np.ndarray = field(repr=False)
-    dual_point: Projection = field(repr=False)
-    objective: float
-    primal: float
-    dual: float
-    gap: float
-    slack: float
-
-
-class Problem:
+class Problem(Engine):
     """Regularised triplet loss minimisation over a cone of metrics.
 
     Parameters
@@ -125,9 +93,9 @@ class Problem:
     """
 
     def __init__(self, X, triplets, loss=None, cone="psd", n_jobs=None, memory_budget=None):
-        self.loss = check_loss(SmoothedHinge() if loss is None else loss)
-        self.cone = make_cone(cone)
-        self.threads = Threads(n_jobs)
+        loss = check_loss(SmoothedHinge() if loss is None else loss)
+        cone = make_cone(cone)
+        threads = Threads(n_jobs)
         self.memory_budget = as_positive(memory_budget, "memory_budget", none="no limit")
         if not isinstance(triplets, TripletSet):
             raise InputError(
@@ -136,14 +104,11 @@ class Problem:
             )
         X = as_points(X)
         triplets.check_points(len(X))
-        self.triplets = triplets
         self.n_points, self.n_features = X.shape
-        self._check_memory()
+        self._check_memory(cone, triplets)
         centred = X - X.mean(axis=0)
-        self.basis = span_basis(centred) if self.cone.name == "psd" else None
-        self.points = centred if self.basis is None else centred @ self.basis
-
-    # -- what users ask ------------------------------------------------------------------------------------------
+        self.basis = span_basis(centred) if cone.name == "psd" else None
+        super().__init__(centred if self.basis is None else centred @ self.basis, triplets, loss, cone, threads)
 
     @single_threaded_blas()
     def certificate(self, M, lam, alpha=None):
@@ -174,7 +139,7 @@ class Problem:
                 dist, alpha, self.loss.gamma, self.threads
             )
             projection = self.cone.project(self.assemble(pair_weights))
-            gap = slack + self._cone_gap(core, projection, lam)
+            gap = slack + self.cone.gap(core, projection, lam)
             primal = value + 0.5 * lam * float(np.vdot(core, core))
             dual = dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam)
             return Certificate(primal + beyond, dual, gap + beyond)
@@ -230,40 +195,6 @@ class Problem:
         self.threads.run("norms", task, chunks)
         return out
 
-    # -- what solvers use: core coordinates ------------------------------------------------------------------------
-
-    def distances(self, factor):
-        """Pair distances under F F' (half a pass)."""
-        return self.triplets.distances(self.cone.embed(self.points, factor, self.threads), self.threads)
-
-    def sweep(self, dist, smoothing):
-        """Loss and dual sums over the triplets, and pair weights."""
-        return self.triplets.sweep(dist, smoothing, self.threads)
-
-    def assemble(self, pair_weights):
-        """Sum over pairs of c_p delta_p delta_p' (half a pass)."""
-        return self.cone.assemble(self.triplets, self.points, pair_weights, self.threads)
-
-    def evaluate(self, M, dist, lam, smoothing, swept=None):
-        """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep) are known."""
-        sums, pair_weights = self.sweep(dist, smoothing) if swept is None else swept
-        A = self.assemble(pair_weights)
-        projection = self.cone.project(A)
-        penalty = 0.5 * lam * float(np.vdot(M, M))
-        slack = self.loss.slack(sums)
-        return Evaluation(
-            M=M,
-            dist=dist,
-            sums=sums,
-            A=A,
-            dual_point=projection,
-            objective=sums.loss + penalty,
-            primal=self.loss.value(sums) + penalty,
-            dual=self.loss.dual_term(sums) - float(np.vdot(projection.plus, projection.plus)) / (2 * lam),
-            gap=slack + self._cone_gap(M, projection, lam),
-            slack=slack,
-        )
-
     def to_core(self, M):
         """Return (the core element, |the rest of M|^2); the rest lies outside the span and no margin sees it."""
         if self.basis is None:
@@ -280,11 +211,6 @@ class Problem:
         M = self.basis @ core @ self.basis.T
         return 0.5 * (M + M.T)
 
-    def _cone_gap(self, M, projection, lam):
-        """<-[A]_-, M> + (lam/2) |M - [A]_+/lam|^2."""
-        rest = M - projection.plus / lam
-        return self.cone.cut_off_inner(projection, M) + 0.5 * lam * float(np.vdot(rest, rest))
-
     def _evaluate_at(self, M, lam):
         lam = as_positive(lam, "lam")
         M = self.cone.check(M, self.n_features)
@@ -292,11 +218,11 @@ class Problem:
         dist = self.distances(self.cone.project(core).factor)
         return M, self.evaluate(core, dist, lam, self.loss.smoothings[-1]), outside
 
-    def _check_memory(self):
-        n, dim, pairs = self.n_points, self.n_features, self.triplets.n_pairs
+    def _check_memory(self, cone, triplets):
+        n, dim, pairs = self.n_points, self.n_features, triplets.n_pairs
         # The centred points, the embedded points, rows of the Laplacian; distance and weight of each pair, twice.
-        needed = 8 * (3 * n * dim + 4 * pairs + 8 * dim * (dim if self.cone.name == "psd" else 1))
-        needed += self.triplets.nbytes
+        needed = 8 * (3 * n * dim + 4 * pairs + 8 * dim * (dim if cone.name == "psd" else 1))
+        needed += triplets.nbytes
         if self.memory_budget is not None and needed > self.memory_budget:
             raise InputError(
                 f"memory_budget={self.memory_budget:.3g}: {n} points of {dim} features with {pairs} pairs take about "

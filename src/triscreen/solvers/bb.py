@@ -63,7 +63,7 @@ class BarzilaiBorwein:
         """Return the evaluation at M, or at a lower point of the segment from now.M to M, and how far along it lies."""
         smoothing = now.sums.smoothing
         swept = problem.sweep(dist, smoothing)
-        objective = swept[0].loss + 0.5 * lam * float(np.vdot(M, M))
+        objective = problem.objective(M, lam, swept[0])
         allowed = ceiling + 1e-4 * slope + 8 * _EPS * abs(ceiling)
         if objective <= allowed:
             return problem.evaluate(M, dist, lam, smoothing, swept), 1.0
@@ -76,11 +76,10 @@ class BarzilaiBorwein:
         """Return t in (0, 1) near the minimum of the objective on the segment, by its derivative's sign."""
         smoothing = now.sums.smoothing
         step, dist_step = M - now.M, dist - now.dist
-        base, square = lam * float(np.vdot(now.M, step)), lam * float(np.vdot(step, step))
 
         def derivative(t):
             _, pair_weights = problem.sweep(now.dist + t * dist_step, smoothing)
-            return base + t * square - float(pair_weights @ dist_step)
+            return problem.slope(now.M + t * step, step, lam, pair_weights, dist_step)
 
         low, high, at_low = 0.0, 1.0, slope
         t = 0.1

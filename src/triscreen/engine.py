@@ -1,0 +1,118 @@
+"""One evaluation, on the coordinates that solvers work in: distances, sweep, assemble, project.
+
+An engine is a problem with all its triplets, or a smaller one with the same optimum in which some triplets are *fixed*:
+those proven to lie in the linear part of the loss stand in a constant matrix and a constant, those proven to have zero
+loss are gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from triscreen.cones import Projection
+from triscreen.triplets import Sums
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that one evaluation at a core M tells, for alpha = clip((1 - margin) / smoothing, 0, 1).
+
+    Attributes
+    ----------
+    M, dist : arrays
+        Where, and the pair distances there.
+    sums : Sums
+    A : array
+        sum_t w_t alpha_t H_t; the smoothed objective has the gradient lam M - A.
+    dual_point : Projection
+        [A]_+, from which M(alpha) = [A]_+ / lam.
+    objective : float
+        The smoothed problem's objective, which solvers descend on (for a smoothed hinge: the primal).
+    primal, dual, gap : float
+        Of the problem itself.
+    slack : float
+        The part of the gap that the smoothing costs (zero for a smoothed hinge).
+    """
+
+    M: np.ndarray
+    dist: np.ndarray = field(repr=False)
+    sums: Sums
+    A: np.ndarray = field(repr=False)
+    dual_point: Projection = field(repr=False)
+    objective: float
+    primal: float
+    dual: float
+    gap: float
+    slack: float
+
+
+class Engine:
+    """Points, triplets, loss and cone; every method takes and returns core elements of the cone.
+
+    Parameters
+    ----------
+    points : array, shape (n, s)
+    triplets : TripletSet
+    loss, cone, threads
+    linear_matrix : array or None
+        sum of w_t H_t over the triplets that are fixed in the linear part.
+    linear_weight : float
+        Their weight.
+    share : float
+        Pairs of this engine over pairs of the whole problem: what one evaluation counts as a pass.
+    """
+
+    def __init__(self, points, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):
+        self.points, self.triplets, self.loss, self.cone, self.threads = points, triplets, loss, cone, threads
+        self.linear_matrix, self.linear_weight, self.share = linear_matrix, linear_weight, share
+
+    def distances(self, factor):
+        """Pair distances under F F' (half a pass)."""
+        return self.triplets.distances(self.cone.embed(self.points, factor, self.threads), self.threads)
+
+    def sweep(self, dist, smoothing):
+        """Loss and dual sums over the triplets, and pair weights."""
+        return self.triplets.sweep(dist, smoothing, self.threads)
+
+    def assemble(self, pair_weights):
+        """Sum over pairs of c_p delta_p delta_p' (half a pass)."""
+        return self.cone.assemble(self.triplets, self.points, pair_weights, self.threads)
+
+    def objective(self, M, lam, sums):
+        """Return the smoothed objective at M, where the sweep gave these sums."""
+        return sums.loss + self._linear_loss(M) + 0.5 * lam * float(np.vdot(M, M))
+
+    def slope(self, M, step, lam, pair_weights, dist_step):
+        """Return the derivative of the smoothed objective at M along a step under which pair distances change so."""
+        fixed = 0.0 if self.linear_matrix is None else float(np.vdot(self.linear_matrix, step))
+        return lam * float(np.vdot(M, step)) - float(pair_weights @ dist_step) - fixed
+
+    def evaluate(self, M, dist, lam, smoothing, swept=None):
+        """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep) are known."""
+        sums, pair_weights = self.sweep(dist, smoothing) if swept is None else swept
+        A = self.assemble(pair_weights)
+        if self.linear_matrix is not None:
+            A = A + self.linear_matrix
+        projection = self.cone.project(A)
+        penalty = 0.5 * lam * float(np.vdot(M, M))
+        slack = self.loss.slack(sums)
+        dual_term = self.loss.dual_term(sums) + (1 - 0.5 * self.loss.gamma) * self.linear_weight
+        return Evaluation(
+            M=M,
+            dist=dist,
+            sums=sums,
+            A=A,
+            dual_point=projection,
+            objective=self.objective(M, lam, sums),
+            primal=self.loss.value(sums) + self._linear_loss(M) + penalty,
+            dual=dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam),
+            gap=slack + self.cone.gap(M, projection, lam),
+            slack=slack,
+        )
+
+    def _linear_loss(self, M):
+        if self.linear_matrix is None:
+            return 0.0
+        return (1 - 0.5 * self.loss.gamma) * self.linear_weight - float(np.vdot(self.linear_matrix, M))
