@@ -19,6 +19,7 @@ from triscreen.errors import (
 )
 from triscreen.losses import Hinge, SmoothedHinge
 from triscreen.problem import Certificate, Problem
+from triscreen.screening import Screening, Sphere
 from triscreen.solvers import Solution, State, solve
 from triscreen.triplets import given_triplets, knn_triplets
 
@@ -32,9 +33,11 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Problem",
+    "Screening",
     "SmallClassWarning",
     "SmoothedHinge",
     "Solution",
+    "Sphere",
     "State",
     "given_triplets",
     "knn_triplets",

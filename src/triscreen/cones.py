@@ -69,6 +69,11 @@ class PSD(Cone):
         values, vectors = projection.negative
         return float(np.maximum(np.einsum("ij,ij->j", vectors, M @ vectors), 0.0) @ -values)
 
+    def negative_factor(self, projection):
+        """Return F with F F' = -[B]_-, what the projection cut off."""
+        values, vectors = projection.negative
+        return vectors * np.sqrt(-values)
+
     def embed(self, X, factor, threads):
         """Return G with |G_a - G_b|^2 = (x_a - x_b)' F F' (x_a - x_b)."""
         G = np.empty((len(X), factor.shape[1]))
@@ -128,6 +133,10 @@ class Diagonal(Cone):
     def cut_off_inner(self, projection, M):
         """<-[b]_-, m> >= 0 for m in the cone."""
         return float(-projection.negative[0] @ M)
+
+    def negative_factor(self, projection):
+        """Return the square roots of -[b]_-, what the projection cut off."""
+        return np.sqrt(-projection.negative[0])
 
     def embed(self, X, factor, threads):
         """Return G with |G_a - G_b|^2 = sum_c m_c (x_a - x_b)_c^2."""

@@ -108,6 +108,8 @@ class Problem(Engine):
         self._check_memory(cone, triplets)
         centred = X - X.mean(axis=0)
         self.basis = span_basis(centred) if cone.name == "psd" else None
+        if self.basis is not None:
+            self.point_error += 2 * self.n_features
         super().__init__(centred if self.basis is None else centred @ self.basis, triplets, loss, cone, threads)
 
     @single_threaded_blas()

@@ -334,7 +334,7 @@ def test_an_own_solver_can_be_passed_and_is_not_believed():
         def run(self, problem, lam, evaluation, monitor):
             monitor.saw(evaluation, 0.0)
             monitor.stopped_by = "converged"
-            return evaluation
+            return problem, evaluation
 
     case = make_case(2)
     with pytest.warns(ts.ConvergenceWarning):

@@ -120,6 +120,33 @@ def alpha_list(dist, positive, negative, weights, alpha, gamma, pair_weights, su
         pair_weights[p] -= w * alpha[t]
 
 
+@njit(inline="always")
+def _alpha(margin, smoothing):
+    a = (1.0 - margin) / smoothing
+    a = 0.0 if a < 0.0 else a
+    return 1.0 if a > 1.0 else a
+
+
+@njit(cache=True, nogil=True)
+def cross_blocks(dist, other, ptr, split, smoothing, gamma, sums, start, stop):
+    """Like `alpha_blocks` at the margins of other, for the alphas that the margins of dist give; sums only."""
+    for i in range(start, stop):
+        for p in range(ptr[i], split[i]):
+            for n in range(split[i], ptr[i + 1]):
+                a = _alpha(dist[n] - dist[p], smoothing)
+                _given_alpha(1.0 - (other[n] - other[p]), a, 1.0, gamma, sums)
+
+
+@njit(cache=True, nogil=True)
+def cross_list(dist, other, positive, negative, weights, smoothing, gamma, sums, start, stop):
+    """Like `alpha_list` at the margins of other, for the alphas that the margins of dist give; sums only."""
+    weighted = weights.size > 0
+    for t in range(start, stop):
+        p, n = positive[t], negative[t]
+        w = weights[t] if weighted else 1.0
+        _given_alpha(1.0 - (other[n] - other[p]), _alpha(dist[n] - dist[p], smoothing), w, gamma, sums)
+
+
 @njit(cache=True, nogil=True)
 def largest_margin_blocks(dist, ptr, split):
     """The largest margin of any triplet: per anchor the farthest negative minus the nearest positive."""
@@ -151,3 +178,54 @@ def block_indices(ptr, split, second, start_anchor, start, out):
                 out[t, 1] = second[p]
                 out[t, 2] = second[n]
                 t += 1
+
+
+@njit(cache=True, nogil=True)
+def block_pairs(ptr, split, keep, positive, negative):
+    """Write the two pair numbers of every triplet of a block set that the mask keeps."""
+    t = 0
+    n_kept = 0
+    for i in range(split.size):
+        for p in range(ptr[i], split[i]):
+            for n in range(split[i], ptr[i + 1]):
+                if keep[t]:
+                    positive[n_kept] = p
+                    negative[n_kept] = n
+                    n_kept += 1
+                t += 1
+
+
+@njit(inline="always")
+def _sphere_rule(t, low, high, error, reach, gamma, zones, counts):
+    """Zone of one triplet whose margin at the centre is high - low, off by error, and moves by at most reach."""
+    margin = high - low
+    doubt = error + reach
+    if margin - doubt > 1.0:
+        zones[t] = 2
+        counts[1] += 1
+    elif margin + doubt < 1.0 - gamma:
+        zones[t] = 1
+        counts[0] += 1
+
+
+@njit(cache=True, nogil=True)
+def sphere_blocks(values, errors, ptr, split, norms, radius, gamma, zones, counts, start, stop, offset):
+    """The sphere rule for the anchors start <= i < stop of a block set; offset: their first triplet."""
+    t = offset
+    for i in range(start, stop):
+        for p in range(ptr[i], split[i]):
+            for n in range(split[i], ptr[i + 1]):
+                if zones[t] == 0:
+                    error = errors[p] + errors[n]
+                    _sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)
+                t += 1
+
+
+@njit(cache=True, nogil=True)
+def sphere_list(values, errors, positive, negative, norms, radius, gamma, zones, counts, start, stop):
+    """The sphere rule for the listed triplets start <= t < stop."""
+    for t in range(start, stop):
+        if zones[t] == 0:
+            p, n = positive[t], negative[t]
+            error = errors[p] + errors[n]
+            _sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)

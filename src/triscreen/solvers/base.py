@@ -2,11 +2,12 @@
 
 A solver is an object with numbers for attributes and one method,
 
-    run(problem, lam, evaluation, monitor) -> Evaluation
+    run(engine, lam, evaluation, monitor) -> (engine, Evaluation)
 
 that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
-iteration and returns when that says True. It counts its pair work in ``monitor.passes``. Nothing it claims is
-believed: the result is certified again from M alone.
+iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)`` returns,
+a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole evaluation
+as ``engine.share``. Nothing it claims is believed: the result is certified again from M alone.
 """
 
 from __future__ import annotations
@@ -65,8 +66,11 @@ class Solution:
     passes : float
         Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2.
     seconds : float
+    screening : list of dict
+        What each sphere and rule decided: n_iter, sphere, rule, radius, L, R (newly decided), tried, undecided, pairs
+        (of the engine at the time), seconds.
     history : dict of arrays
-        One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds.
+        One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds, undecided.
     """
 
     lam: float
@@ -80,6 +84,7 @@ class Solution:
     passes: float
     seconds: float
     history: dict = field(repr=False)
+    screening: list = field(repr=False)
 
     @property
     def rel_gap(self):
@@ -100,7 +105,8 @@ class Solution:
 class Monitor:
     """Watches one solve: history, best point, and every reason to stop."""
 
-    def __init__(self, lam, tol, max_iter, max_seconds, callback):
+    def __init__(self, lam, tol, max_iter, max_seconds, callback, n_triplets):
+        self.n_triplets = n_triplets
         self.lam, self.tol = lam, tol
         self.max_iter, self.max_seconds, self.callback = max_iter, max_seconds, callback
         self.begin = time.perf_counter()
@@ -109,6 +115,7 @@ class Monitor:
         self.best = None
         self.stopped_by = None
         self.can_sharpen = False  # is there a smaller smoothing to go on with?
+        self.screener = None
         self._last_gain = 0
         self._rows = []
 
@@ -116,6 +123,11 @@ class Monitor:
     def seconds(self):
         """Seconds since the solve began."""
         return time.perf_counter() - self.begin
+
+    @property
+    def undecided(self):
+        """Triplets that are not screened."""
+        return self.n_triplets if self.screener is None else self.screener.undecided
 
     def saw(self, evaluation, step):
         """Record an iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can)."""
@@ -129,7 +141,9 @@ class Monitor:
     def _record(self, evaluation, step, callback):
         state = State(self.lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds)
         if not self._rows or self._rows[-1][0] != self.n_iter:
-            self._rows.append((state.n_iter, state.primal, state.gap, step, state.passes, state.seconds))
+            self._rows.append(
+                (state.n_iter, state.primal, state.gap, step, state.passes, state.seconds, self.undecided)
+            )
         if self.best is None or evaluation.gap < self.best.gap:
             if self.best is None or evaluation.gap < 0.99 * self.best.gap:
                 self._last_gain = self.n_iter
@@ -148,8 +162,22 @@ class Monitor:
         sharpen = self.can_sharpen and evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
         return sharpen or self.stopped_by is not None
 
+    def refresh(self, engine, evaluation):
+        """Screen, if it is time; returns the engine and the evaluation to go on with, the same ones or smaller."""
+        screener = self.screener
+        if screener is None or self.n_iter % screener.screening.every:
+            return engine, evaluation
+        evaluation = screener.step(evaluation, self.n_iter)
+        self.collect_passes()
+        return screener.engine, evaluation
+
+    def collect_passes(self):
+        """Count the pair work that screening has done since the last time."""
+        self.passes += self.screener.passes
+        self.screener.passes = 0.0
+
     def history(self):
         """Return the history as arrays."""
-        names = ("n_iter", "primal", "gap", "step", "passes", "seconds")
+        names = ("n_iter", "primal", "gap", "step", "passes", "seconds", "undecided")
         columns = zip(*self._rows, strict=True) if self._rows else ([] for _ in names)
         return {name: np.array(column) for name, column in zip(names, columns, strict=True)}

@@ -35,7 +35,7 @@ class BarzilaiBorwein:
     max_search: int = 30
 
     def run(self, problem, lam, evaluation, monitor):
-        """Iterate from an evaluation until the monitor stops it; return the last evaluation."""
+        """Iterate from an evaluation until the monitor stops it; return the engine and evaluation it ended with."""
         now = evaluation
         eta = 1.0 / lam
         recent = deque([now.objective], maxlen=self.memory)
@@ -49,15 +49,20 @@ class BarzilaiBorwein:
                     eta = 1.0 / lam
                     continue
                 monitor.stopped_by = monitor.stopped_by or "stalled"
-                return now
+                return problem, now
             dist = problem.distances(trial.factor)
             after, share = self._accept(problem, lam, now, trial.plus, dist, slope, max(recent))
-            monitor.passes += 1.0
+            monitor.passes += problem.share
             eta = self._next_eta(now, after, lam, gradient, eta * share)
             now = after
             recent.append(now.objective)
             if monitor.saw(now, eta):
-                return now
+                return problem, now
+            smaller, now = monitor.refresh(problem, now)
+            if smaller is not problem:
+                problem = smaller
+                recent.clear()
+                recent.append(now.objective)
 
     def _accept(self, problem, lam, now, M, dist, slope, ceiling):
         """Return the evaluation at M, or at a lower point of the segment from now.M to M, and how far along it lies."""

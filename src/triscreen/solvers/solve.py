@@ -10,6 +10,8 @@ from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_count, as_positive
 from triscreen.errors import ConvergenceWarning, InputError, Interrupted
 from triscreen.problem import Problem
+from triscreen.screening import Screening
+from triscreen.screening.state import Screener
 from triscreen.solvers.base import Monitor, Solution
 from triscreen.solvers.bb import BarzilaiBorwein
 
@@ -74,16 +76,16 @@ def solve(
     lam = as_positive(lam, "lam")
     tol = as_positive(tol, "tol")
     solver = _make_solver(solver)
-    if screening not in ("auto", None):
-        raise InputError(f"screening={screening!r}: screening must be 'auto' or None")
+    screening = _make_screening(screening)
     max_iter = as_count(max_iter, "max_iter", none="the default") or _MAX_ITER
     max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
     if callback is not None and not callable(callback):
         raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
     M = _core_start(problem, start)
-    monitor = Monitor(lam, tol, max_iter, max_seconds, callback)
+    monitor = Monitor(lam, tol, max_iter, max_seconds, callback, problem.triplets.n_triplets)
+    lam0 = start.lam if isinstance(start, Solution) else None
     try:
-        solution = _solve(problem, lam, tol, solver, M, monitor)
+        solution = _solve(problem, lam, tol, solver, screening, M, lam0, monitor)
     except KeyboardInterrupt:
         monitor.stopped_by = "interrupt"
         result = _certified(problem, M if monitor.best is None else monitor.best.M, tol, monitor)
@@ -103,18 +105,25 @@ def solve(
     return solution
 
 
-def _solve(problem, lam, tol, solver, M, monitor):
+def _solve(problem, lam, tol, solver, screening, M, lam0, monitor):
     dist = problem.distances(problem.cone.project(M).factor)
     monitor.passes += 0.5
     # The hinge: smooth generously, and four times less whenever the smoothing is what holds the gap up.
     smoothings = list(problem.loss.smoothings[:1:-1]) or [problem.loss.gamma]
-    now = problem.evaluate(M, dist, lam, smoothings.pop())
+    engine, now = problem, problem.evaluate(M, dist, lam, smoothings.pop())
+    monitor.passes += 0.5
+    if screening is not None and now.gap > tol * abs(now.primal):
+        monitor.screener = Screener(problem, screening, lam, tol)
+        now = monitor.screener.start(now, lam0)
+        engine = monitor.screener.engine
+        monitor.collect_passes()
     while True:
-        monitor.passes += 0.5
         monitor.can_sharpen = bool(smoothings)
         if not monitor.saw_start(now):
-            now = solver.run(problem, lam, now, monitor)
+            engine, now = solver.run(engine, lam, now, monitor)
         if monitor.stopped_by == "converged":
+            if screening is not None and screening.include_solution:
+                return _solution(problem, now.M, now, tol, monitor)
             solution = _certified(problem, monitor.best.M, tol, monitor)
             if solution.converged:
                 return solution
@@ -124,16 +133,20 @@ def _solve(problem, lam, tol, solver, M, monitor):
         if monitor.stopped_by is not None:
             return _certified(problem, monitor.best.M, tol, monitor)
         if smoothings:
-            now = problem.evaluate(now.M, now.dist, lam, smoothings.pop())
+            now = engine.evaluate(now.M, now.dist, lam, smoothings.pop())
+            monitor.passes += 0.5 * engine.share
 
 
 def _certified(problem, core, tol, monitor):
-    M = np.array(problem.from_core(core))
-    certificate = problem.certificate(M, monitor.lam)
+    certificate = problem.certificate(problem.from_core(core), monitor.lam)
     monitor.passes += 1.0
+    return _solution(problem, core, certificate, tol, monitor)
+
+
+def _solution(problem, core, certificate, tol, monitor):
     return Solution(
         lam=monitor.lam,
-        M=M,
+        M=np.array(problem.from_core(core)),
         primal=certificate.primal,
         dual=certificate.dual,
         gap=certificate.gap,
@@ -143,6 +156,7 @@ def _certified(problem, core, tol, monitor):
         passes=monitor.passes,
         seconds=monitor.seconds,
         history=monitor.history(),
+        screening=[] if monitor.screener is None else monitor.screener.events,
     )
 
 
@@ -151,6 +165,14 @@ def _core_start(problem, start):
         return np.zeros(problem.cone.shape(problem.points.shape[1]))
     M = start.M if isinstance(start, Solution) else start
     return problem.to_core(problem.cone.check(M, problem.n_features))[0]
+
+
+def _make_screening(screening):
+    if screening is None or isinstance(screening, Screening):
+        return screening
+    if isinstance(screening, str) and screening == "auto":
+        return None
+    raise InputError(f"screening={screening!r}: screening must be 'auto', None or ts.Screening(...)")
 
 
 def _make_solver(solver):

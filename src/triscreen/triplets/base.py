@@ -63,6 +63,8 @@ class TripletSet:
 
     n_triplets: int
     total_weight: float
+    weights = None  # 1 each
+    listed = False  # does every triplet take memory of its own?
 
     def _set_pairs(self, n_points, first, second):
         if len(first) > MOST_PAIRS:
@@ -104,6 +106,31 @@ class TripletSet:
         """Return the largest margin over the triplets."""
         raise NotImplementedError
 
+    def pair_numbers(self, keep):
+        """Return (positive, negative) pair numbers of the triplets that the mask keeps."""
+        raise NotImplementedError
+
+    def decide(self, values, errors, norms, radius, zones, gamma, threads):
+        """Apply the sphere rule to every triplet without a zone; return how many went to (L, R).
+
+        ``values`` are the pairs' <delta delta', Q>, wrong by at most ``errors``; ``norms`` bound |H_t| from above.
+        A triplet goes to R if its margin stays above 1 on the whole sphere, to L if it stays below 1 - gamma;
+        ``zones`` is written in place.
+        """
+        raise NotImplementedError
+
+    def cross_slack(self, dist, smoothing, other, gamma, threads):
+        """Return the sum of w [l(m') - a (1 - m') + (g/2) a^2] with a from the margins m of dist and m' those of other."""
+        raise NotImplementedError
+
+    def most_triplets_at_a_pair(self):
+        """Return an upper bound of the number of triplets that one pair belongs to."""
+        raise NotImplementedError
+
+    def most_pairs_at_a_point(self):
+        """Return the largest number of pairs that one point belongs to."""
+        return int((np.diff(self._ptr) + np.diff(self._back_ptr)).max(initial=0))
+
     def distances(self, G, threads):
         """Return |G_a - G_b|^2 for every pair."""
         dist = np.empty(self.n_pairs)
@@ -120,7 +147,7 @@ class TripletSet:
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
         n, dim = self.n_points, X.shape[1]  # X may have points that no pair speaks of
         # The partial matrices together are no larger than X.
-        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / n), most=16), max(1, n // dim))
+        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
         bounds = chunk_bounds(n, chunks)
         parts = np.empty((chunks, dim, dim))
 

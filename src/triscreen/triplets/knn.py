@@ -6,7 +6,15 @@ import warnings
 
 import numpy as np
 
-from triscreen._kernels.margins import alpha_blocks, block_indices, largest_margin_blocks, sweep_blocks
+from triscreen._kernels.margins import (
+    alpha_blocks,
+    block_indices,
+    block_pairs,
+    cross_blocks,
+    largest_margin_blocks,
+    sphere_blocks,
+    sweep_blocks,
+)
 from triscreen._kernels.neighbours import nearest_of_kind
 from triscreen._threads import Threads, chunk_bounds, count_chunks
 from triscreen._validation import as_count, as_labels, as_points
@@ -60,23 +68,62 @@ class KnnTriplets(TripletSet):
 
         return self._in_chunks("alpha", kernel, (dist, self._ptr, self._split, alpha, gamma), threads)
 
+    def pair_numbers(self, keep):
+        """Return (positive, negative) pair numbers of the triplets that the mask keeps."""
+        positive, negative = np.empty((2, np.count_nonzero(keep)), dtype=np.int32)
+        block_pairs(self._ptr, self._split, keep, positive, negative)
+        return positive, negative
+
+    def cross_slack(self, dist, smoothing, other, gamma, threads):
+        """Return the slack at the margins of other of the alphas from the margins of dist."""
+        bounds = self._chunks()
+        sums = np.zeros((len(bounds) - 1, 3))
+
+        def task(c):
+            cross_blocks(dist, other, self._ptr, self._split, smoothing, gamma, sums[c], bounds[c], bounds[c + 1])
+
+        threads.run("cross", task, len(sums))
+        return add_up(sums)[2]
+
+    def most_triplets_at_a_pair(self):
+        """Return an upper bound of the number of triplets that one pair belongs to."""
+        return int(max((self._split - self._ptr[:-1]).max(), (self._ptr[1:] - self._split).max()))
+
+    def decide(self, values, errors, norms, radius, zones, gamma, threads):
+        """Apply the sphere rule to the triplets without a zone; see `TripletSet.decide`."""
+        bounds = self._chunks()
+        counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
+
+        def task(c):
+            start, stop = bounds[c], bounds[c + 1]
+            sphere_blocks(
+                values, errors, self._ptr, self._split, norms, radius, gamma, zones, counts[c], start, stop,
+                self._count[start],
+            )  # fmt: skip
+
+        threads.run("decide", task, len(counts))
+        return counts.sum(axis=0)
+
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""
         return float(largest_margin_blocks(dist, self._ptr, self._split))
 
-    def _in_chunks(self, kind, kernel, arguments, threads):
+    def _chunks(self):
+        """Bounds of chunks of anchors with nearly equal numbers of triplets."""
         chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / self.n_points)
-        # Chunks of anchors with nearly equal numbers of triplets.
-        targets = chunk_bounds(self.n_triplets, chunks)
-        bounds = np.searchsorted(self._count, targets, side="left")
+        bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left")
         bounds[0], bounds[-1] = 0, self.n_points
+        return bounds
+
+    def _in_chunks(self, kind, kernel, arguments, threads):
+        bounds = self._chunks()
         pair_weights = np.empty(self.n_pairs)
-        sums = np.zeros((chunks, 3))
+        sums = np.zeros((len(bounds) - 1, 3))
 
         def task(c):
             kernel(*arguments, pair_weights, sums[c], bounds[c], bounds[c + 1])
 
-        threads.run(kind, task, chunks)
+        threads.run(kind, task, len(sums))
         return add_up(sums), pair_weights
 
 

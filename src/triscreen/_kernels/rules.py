@@ -1,0 +1,231 @@
+"""The dearer screening rules, triplet by triplet; each is a lower bound by weak duality, so any multiplier is safe.
+
+Zones: 1 is L (margin below 1 - gamma on the whole region), 2 is R (margin above 1), 0 undecided.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+_U = 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
+    """Lower bound of <H, X> over the sphere and <P, X> >= 0: max over mu >= 0 of <H - mu P, Q> - r |H - mu P|.
+
+    The maximum is the theorem's closed form: mu = (c - s t / sqrt(1 - t^2)) / |P| with c = <P, H>/|P|,
+    s^2 = |H|^2 - c^2 and t = <P, Q>/(r |P|); mu <= 0 or |t| >= 1: the sphere alone.
+    """
+    mu = 0.0
+    if radius > 0.0:
+        c = ph / p_norm
+        t = pq / (radius * p_norm)
+        if abs(t) < 1.0:
+            s = math.sqrt(max(norm * norm - c * c, 0.0))
+            mu = max(0.0, (c - s * t / math.sqrt(1.0 - t * t)) / p_norm)
+    size = norm * norm - 2.0 * mu * ph + mu * mu * p_norm * p_norm
+    doubt = 16 * _U * (norm * norm + 2.0 * mu * abs(ph) + mu * mu * p_norm * p_norm) + 2.0 * mu * e_ph
+    reach = radius * math.sqrt(max(size, 0.0) + doubt)
+    return hq - mu * pq - reach - e_hq - mu * e_pq - 8 * _U * (abs(hq) + mu * abs(pq) + reach)
+
+
+@njit(cache=True, nogil=True)
+def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zones):
+    """Sphere + half-space; hq = <H, Q> and ph = <P, H> with their errors, one entry per triplet."""
+    for t in range(hq.size):
+        # -H: the largest margin is minus the least of the mirrored triplet.
+        if hq[t] > 1.0:
+            if _least_linear(hq[t], e_hq[t], ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm) > 1.0:
+                zones[t] = 2
+        elif hq[t] < 1.0 - gamma:
+            if -_least_linear(-hq[t], e_hq[t], -ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm) < 1.0 - gamma:
+                zones[t] = 1
+
+
+@njit(cache=True, nogil=True)
+def _secular(z, y, q, u, v):
+    """f(z) = (1 + y s_uu)(1 - y s_vv) + y^2 s_uv^2, whose root below zero is the negative eigenvalue of Q + y H."""
+    uu = 0.0
+    vv = 0.0
+    uv = 0.0
+    for c in range(q.size):
+        g = 1.0 / (q[c] - z)
+        uu += u[c] * u[c] * g
+        vv += v[c] * v[c] * g
+        uv += u[c] * v[c] * g
+    return (1.0 + y * uu) * (1.0 - y * vv) + y * y * uv * uv
+
+
+@njit(cache=True, nogil=True)
+def _negative_eigenvalue(y, q, u, v, uu, vv, floor):
+    """Return -z for the negative eigenvalue z of Q + y H, from below; 0 if it is above -floor."""
+    low = -y * vv if y > 0.0 else y * uu  # Weyl: no eigenvalue lies below
+    high = -floor
+    if low >= high or _secular(high, y, q, u, v) >= 0.0:
+        return 0.0
+    for _ in range(60):
+        middle = -math.sqrt(low * high)
+        if _secular(middle, y, q, u, v) >= 0.0:
+            low = middle
+        else:
+            high = middle
+        if low > 1.0001 * high:  # both negative: within 1e-4 of each other
+            break
+    return -high
+
+
+@njit(cache=True, nogil=True)
+def _slope(z, y, q, u, v):
+    """d z / d y = q'Hq for the unit eigenvector of the eigenvalue z of Q + y H."""
+    uu = 0.0
+    vv = 0.0
+    uv = 0.0
+    tuu = 0.0
+    tvv = 0.0
+    tuv = 0.0
+    for c in range(q.size):
+        g = 1.0 / (q[c] - z)
+        uu += u[c] * u[c] * g
+        vv += v[c] * v[c] * g
+        uv += u[c] * v[c] * g
+        tuu += u[c] * u[c] * g * g
+        tvv += v[c] * v[c] * g * g
+        tuv += u[c] * v[c] * g * g
+    # (a, b) = (u'x, v'x) spans the null space of [[1 + y uu, -y uv], [y uv, 1 - y vv]]
+    if abs(1.0 + y * uu) + abs(y * uv) > abs(1.0 - y * vv) + abs(y * uv):
+        a, b = y * uv, 1.0 + y * uu
+    else:
+        a, b = 1.0 - y * vv, -y * uv
+    size = y * y * (a * a * tuu - 2.0 * a * b * tuv + b * b * tvv)
+    return (a * a - b * b) / size if size > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, floor, e_h, max_steps):
+    """Is no X in the cone with <X, H> = level within radius of Q?  Maximise the SDLS dual over y, sign y > 0.
+
+    D(y) = 2 y (level - <Q, H>) - y^2 |H|^2 + z(y)^2 is a lower bound of the squared distance for every y.
+    """
+    gain = sign * (level - hq)  # > 0
+    size = max(norm * norm, 1e-300)
+    target = radius * radius * (1.0 + 16 * _U)
+    y = gain / size
+    step_low = y
+    step_high = np.inf
+    for _ in range(max_steps):
+        z = _negative_eigenvalue(sign * y, q, u, v, uu, vv, floor)
+        safe_z = max(0.0, z - floor - y * e_h)
+        value = 2.0 * y * gain - y * y * size + safe_z * safe_z
+        if value - 16 * _U * (2.0 * y * gain + y * y * size) > target:
+            return True
+        # D is concave: its derivative tells on which side of the maximum y lies.
+        derivative = 2.0 * gain - 2.0 * y * size
+        if z > 0.0:
+            derivative += 2.0 * (-z) * sign * _slope(-z, sign * y, q, u, v)
+        if derivative > 0.0:
+            step_low = y
+        else:
+            step_high = y
+        if step_high == np.inf:
+            y = 2.0 * y
+        else:
+            y = 0.5 * (step_low + step_high)
+            if step_high - step_low < 1e-6 * step_high:
+                return False
+        # The tangent bounds what is left to gain.
+        if step_high < np.inf and value + abs(derivative) * (step_high - step_low) <= target:
+            return False
+    return False
+
+
+@njit(cache=True, nogil=True)
+def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h, max_steps, zones):
+    """Sphere + PSD cone for a PSD centre; Y: the points in its eigenbasis, q: its eigenvalues >= 0; O(d) a step."""
+    dim = q.size
+    u = np.empty(dim)
+    v = np.empty(dim)
+    for t in range(hq.size):
+        above = hq[t] - e_hq[t] > 1.0
+        below = hq[t] + e_hq[t] < 1.0 - gamma
+        if not (above or below):
+            continue
+        i, j, k = triplets[t, 0], triplets[t, 1], triplets[t, 2]
+        uu = 0.0
+        vv = 0.0
+        for c in range(dim):
+            u[c] = Y[i, c] - Y[k, c]
+            v[c] = Y[i, c] - Y[j, c]
+            uu += u[c] * u[c]
+            vv += v[c] * v[c]
+        if above:
+            h = hq[t] - e_hq[t]
+            if _beyond_sphere(-1.0, 1.0, h, norms[t], radius, q, u, v, uu, vv, floor, e_h, max_steps):
+                zones[t] = 2
+        else:
+            h = hq[t] + e_hq[t]
+            if _beyond_sphere(1.0, 1.0 - gamma, h, norms[t], radius, q, u, v, uu, vv, floor, e_h, max_steps):
+                zones[t] = 1
+
+
+@njit(cache=True, nogil=True)
+def _least_orthant(sign, q, h, radius):
+    """Lower bound of sign * h'x over |x - q| <= r, x >= 0: the best Lagrangian value over the multiplier 1/(2 tau).
+
+    x(tau) = max(q - tau h, 0) minimises the Lagrangian; |x(tau) - q| grows with tau until it is the radius.
+    """
+    norm = 0.0
+    for c in range(q.size):
+        norm += h[c] * h[c]
+    if norm == 0.0 or radius == 0.0:
+        value = 0.0
+        for c in range(q.size):
+            value += sign * h[c] * q[c]
+        return value - 1e-12 * abs(value) if norm > 0.0 else 0.0
+    tau = radius / math.sqrt(norm)
+    low = 0.0
+    high = np.inf
+    best = -np.inf
+    for _ in range(120):
+        linear = 0.0
+        size = 0.0
+        away = 0.0
+        for c in range(q.size):
+            x = max(q[c] - tau * sign * h[c], 0.0)
+            linear += sign * h[c] * x
+            size += abs(h[c] * x)
+            away += (x - q[c]) ** 2
+        value = linear + (away - radius * radius) / (2.0 * tau)
+        value -= 8 * (q.size + 4) * _U * (size + (away + radius * radius) / (2.0 * tau))
+        best = max(best, value)
+        if away < radius * radius:
+            low = tau
+        else:
+            high = tau
+        if high == np.inf:
+            tau *= 2.0
+        else:
+            tau = 0.5 * (low + high)
+            if high - low <= 1e-14 * high:
+                break
+    return best
+
+
+@njit(cache=True, nogil=True)
+def orthant_rule(X, q, triplets, hq, e_hq, radius, gamma, zones):
+    """Sphere + orthant, for diagonal metrics: the exact least and largest margins over the region."""
+    dim = q.size
+    h = np.empty(dim)
+    for t in range(hq.size):
+        i, j, k = triplets[t, 0], triplets[t, 1], triplets[t, 2]
+        for c in range(dim):
+            # u^2 - v^2 = (u - v)(u + v) without cancellation
+            h[c] = (X[j, c] - X[k, c]) * ((X[i, c] - X[k, c]) + (X[i, c] - X[j, c]))
+        if hq[t] > 1.0:
+            if _least_orthant(1.0, q, h, radius) - e_hq[t] > 1.0:
+                zones[t] = 2
+        elif -_least_orthant(-1.0, q, h, radius) + e_hq[t] < 1.0 - gamma:
+            zones[t] = 1

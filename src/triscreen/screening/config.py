@@ -1,0 +1,62 @@
+"""What to screen with: the user's switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triscreen._validation import as_choice, as_count
+from triscreen.errors import InputError
+from triscreen.screening.rules import RULES
+from triscreen.screening.spheres import BOUNDS
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Which spheres and which rule prove triplets irrelevant, and how often.
+
+    Parameters
+    ----------
+    bounds : sequence of str or callable
+        Spheres, tried one after the other: "gb", "pgb", "dgb", "cdgb", "rpb", "rrpb", "mid", or an own function
+        ``sphere(cone, evaluation, lam)`` that returns a `Sphere`. "rpb" and "rrpb" look from another lambda and are used
+        once, when `solve` starts from a solution ("rpb" believes that one to be exact: for experiments only).
+    rule : str or callable
+        "sphere", "linear" (and the half-space that the last projection gave), "semidefinite" (and the cone), or an own
+        function ``rule(engine, region, norms, zones)`` that writes zones for triplets the sphere rule left.
+    every : int
+        Iterations between two screenings within one lambda.
+    ranges, active_set : bool
+        Used along a path.
+    include_solution : bool
+        Enlarge every sphere so that it also holds the approximate solution that will be returned. Then the gap of the
+        reduced problem is the gap over all triplets, and `solve` reports it without another pass over them.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> problem = ts.Problem((X - X.mean(0)) / X.std(0), ts.knn_triplets(X, y, k=10))
+    >>> sol = ts.solve(problem, 0.01 * problem.lambda_max(), screening=ts.Screening(("pgb", "mid"), every=5))
+    >>> sol.converged, len(sol.screening) > 0
+    (True, True)
+    """
+
+    bounds: tuple = ("rrpb", "mid")
+    rule: object = "sphere"
+    every: int = 10
+    ranges: bool = True
+    active_set: bool = True
+    include_solution: bool = False
+
+    def __post_init__(self):
+        bounds = (self.bounds,) if isinstance(self.bounds, str) or callable(self.bounds) else tuple(self.bounds)
+        for bound in bounds:
+            if not callable(bound):
+                as_choice(bound, "bounds", BOUNDS)
+        if not bounds:
+            raise InputError("bounds=(): name at least one sphere, or pass screening=None")
+        object.__setattr__(self, "bounds", bounds)
+        if not callable(self.rule):
+            as_choice(self.rule, "rule", RULES)
+        object.__setattr__(self, "every", as_count(self.every, "every"))

@@ -1,0 +1,135 @@
+"""Triplets as a list of two pair numbers each: those a user gives, and those that screening leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triscreen._kernels.margins import alpha_list, cross_list, sphere_list, sweep_list
+from triscreen._threads import chunk_bounds, count_chunks
+from triscreen.triplets.base import Sums, TripletSet, add_up
+
+
+class ListedTriplets(TripletSet):
+    """Listed triplets, 8 bytes each and 8 more if weighted.
+
+    Parameters
+    ----------
+    n_points : int
+    first, second : int32 arrays
+        The pairs, sorted by their first point.
+    positive, negative : int32 arrays
+        Each triplet's two pairs.
+    weights : array, empty for 1 each
+    """
+
+    listed = True
+
+    def __init__(self, n_points, first, second, positive, negative, weights):
+        self._set_pairs(n_points, first, second)
+        self._positive, self._negative, self._weights = positive, negative, weights
+        self.n_triplets = len(positive)
+        self.total_weight = float(weights.sum()) if len(weights) else float(len(positive))
+
+    @property
+    def weights(self):
+        """The triplets' weights; None: 1 each."""
+        return self._weights if len(self._weights) else None
+
+    def indices(self, start=0, stop=None):
+        """Return the triplets start <= t < stop as rows (i, j, l), in the order they were given."""
+        pos, neg = self._positive[start:stop], self._negative[start:stop]
+        ends = np.stack([self.first[pos], self.second[pos], self.first[neg], self.second[neg]], axis=1)
+        # The anchor is the point that both pairs share; where both points are shared, j = l and either one will do.
+        anchor = np.where((ends[:, 0] == ends[:, 2]) | (ends[:, 0] == ends[:, 3]), ends[:, 0], ends[:, 1])
+        j = ends[:, 0] + ends[:, 1] - anchor
+        k = ends[:, 2] + ends[:, 3] - anchor
+        return np.stack([anchor, j, k], axis=1).astype(np.int32)
+
+    def pair_numbers(self, keep):
+        """Return (positive, negative) pair numbers of the triplets that the mask keeps."""
+        return self._positive[keep], self._negative[keep]
+
+    def sweep(self, dist, smoothing, threads):
+        """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
+        sums, pair_weights = self._in_chunks(
+            "sweep", sweep_list, (dist, self._positive, self._negative, self._weights, smoothing), threads
+        )
+        return Sums(smoothing, *sums), pair_weights
+
+    def sweep_alpha(self, dist, alpha, gamma, threads):
+        """Return ((loss, dual sum, slack), pair weights) for alphas given one by one."""
+        return self._in_chunks(
+            "alpha", alpha_list, (dist, self._positive, self._negative, self._weights, alpha, gamma), threads
+        )
+
+    def largest_margin(self, dist):
+        """Return the largest margin over the triplets."""
+        best = -np.inf
+        for start in range(0, self.n_triplets, 1 << 20):
+            part = slice(start, start + (1 << 20))
+            best = max(best, float((dist[self._negative[part]] - dist[self._positive[part]]).max()))
+        return best
+
+    def _in_chunks(self, kind, kernel, arguments, threads):
+        # Every chunk needs pair weights of its own: few chunks, and one alone where pairs are as many as triplets.
+        chunks = int(np.clip(self.n_triplets // max(1, 4 * self.n_pairs), 1, 8))
+        bounds = chunk_bounds(self.n_triplets, chunks)
+        parts = np.zeros((chunks, self.n_pairs))
+        sums = np.zeros((chunks, 3))
+
+        def task(c):
+            kernel(*arguments, parts[c], sums[c], bounds[c], bounds[c + 1])
+
+        threads.run(kind, task, chunks)
+        return add_up(sums), parts[0] if chunks == 1 else parts.sum(axis=0)
+
+    def cross_slack(self, dist, smoothing, other, gamma, threads):
+        """Return the slack at the margins of other of the alphas from the margins of dist."""
+        chunks = count_chunks(self.n_triplets, 6)
+        bounds = chunk_bounds(self.n_triplets, chunks)
+        sums = np.zeros((chunks, 3))
+
+        def task(c):
+            cross_list(
+                dist, other, self._positive, self._negative, self._weights, smoothing, gamma, sums[c], bounds[c],
+                bounds[c + 1],
+            )  # fmt: skip
+
+        threads.run("cross", task, chunks)
+        return add_up(sums)[2]
+
+    def most_triplets_at_a_pair(self):
+        """Return an upper bound of the number of triplets that one pair belongs to."""
+        return int(np.bincount(self._positive).max(initial=0) + np.bincount(self._negative).max(initial=0))
+
+    def decide(self, values, errors, norms, radius, zones, gamma, threads):
+        """Apply the sphere rule to the triplets without a zone; see `TripletSet.decide`."""
+        chunks = count_chunks(self.n_triplets, 6)
+        bounds = chunk_bounds(self.n_triplets, chunks)
+        counts = np.zeros((chunks, 2), dtype=np.int64)
+
+        def task(c):
+            sphere_list(
+                values, errors, self._positive, self._negative, norms, radius, gamma, zones, counts[c], bounds[c],
+                bounds[c + 1],
+            )  # fmt: skip
+
+        threads.run("decide", task, chunks)
+        return counts.sum(axis=0)
+
+
+def take(triplets, keep):
+    """Return (the kept triplets of any set as a list over the pairs and points they need, those pairs, those points)."""
+    positive, negative = triplets.pair_numbers(keep)
+    used = np.zeros(triplets.n_pairs, dtype=bool)
+    used[positive] = used[negative] = True
+    pairs = np.flatnonzero(used)
+    number = np.cumsum(used, dtype=np.int32) - 1
+    first, second = triplets.first[pairs], triplets.second[pairs]
+    here = np.zeros(triplets.n_points, dtype=bool)
+    here[first] = here[second] = True
+    points = np.flatnonzero(here)
+    place = np.cumsum(here, dtype=np.int32) - 1
+    weights = np.empty(0) if triplets.weights is None else triplets.weights[keep]
+    kept = ListedTriplets(len(points), place[first], place[second], number[positive], number[negative], weights)
+    return kept, pairs, points
