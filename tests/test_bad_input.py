@@ -27,12 +27,16 @@ def with_value(value):
         (GOOD_X[:1], r"X has shape \(1, 2\): at least two points"),
         (GOOD_X[:, :0], r"X has shape \(10, 0\): at least one feature"),
         (GOOD_X[None], "two-dimensional"),
-        ([["a", "b"]] * 10, "X must hold numbers only"),
+        ([["a", "b"]] * 10, "X must hold real numbers only"),
         ([[1.0, 2.0], [1.0]], "X is not a rectangular array"),
-        (GOOD_X + 1j, "X must hold real numbers"),
+        (GOOD_X + 1j, "X has dtype complex128: X must hold real numbers"),
         (GOOD_X * 1e80, "rescale"),
         (GOOD_X * 1e-90, "rescale"),
-        (None, "X has shape"),
+        (None, r"X has shape \(\)"),
+        (GOOD_X.astype(str), "X has dtype <U32: X must hold real numbers only"),
+        (np.array([[1.0, "2"]] * 10, dtype=object), "X holds text"),
+        (np.ma.masked_greater(GOOD_X, 0), "X has masked entries"),
+        (GOOD_X.astype("timedelta64[s]"), "X must hold real numbers only"),
     ],
 )
 def test_points(X, words):
@@ -55,7 +59,8 @@ def test_sparse_points():
     ("y", "words"),
     [
         (GOOD_Y[:-1], "y has 9 labels: X has 10 points"),
-        (np.zeros(10), "y has one class only"),
+        (np.zeros(10), r"y has one class only \(0.0\)"),
+        ([[1], [1, 2]] * 5, "y is not a plain list of labels"),
         (GOOD_X, r"y has shape \(10, 2\): y must be one-dimensional"),
         (np.where(GOOD_Y, np.nan, 1.0), "y holds NaN"),
         (np.array([None, 1] * 5, dtype=object), "y holds None"),
@@ -73,7 +78,7 @@ def test_k(k):
         ts.knn_triplets(GOOD_X, GOOD_Y, k)
 
 
-@pytest.mark.parametrize("gamma", [-1, -0.0, 0, np.nan, np.inf, "a", None, True])
+@pytest.mark.parametrize("gamma", [-1, -0.0, 0, np.nan, np.inf, "a", None, True, np.ones(2)])
 def test_gamma(gamma):
     with pytest.raises(ts.InputError, match="gamma must be a positive number"):
         ts.SmoothedHinge(gamma)
@@ -118,12 +123,18 @@ def test_lam(lam):
         ({"max_iter": 0}, "max_iter=0"),
         ({"max_seconds": -1}, "max_seconds=-1"),
         ({"callback": 5}, "callback=5"),
-        ({"start": np.eye(2)}, r"M has shape \(2, 2\)"),
+        ({"start": np.eye(2)}, r"start has shape \(2, 2\)"),
     ],
 )
 def test_solve(arguments, words):
     with pytest.raises(ts.InputError, match=words):
         ts.solve(make_case(0).problem, 1.0, **arguments)
+
+
+def test_a_lam_too_small_for_float64():
+    for lam in (1e-310, 1e-200):
+        with pytest.raises(ts.InputError, match="lam is too small for points of this size"):
+            ts.solve(make_case(0).problem, lam)
 
 
 def test_solve_wants_a_problem():

@@ -170,10 +170,12 @@ def test_a_large_offset_costs_no_digits():
 @pytest.mark.parametrize(
     ("cone", "M", "words"),
     [
-        ("psd", np.diag([1.0, 1.0, -1e-6]), "eigenvalue -1e-06: M must be positive semi-definite"),
+        ("psd", np.diag([1.0, 1.0, -1e-6]), "M has the eigenvalue -1e-06: it must be positive semi-definite"),
+        ("psd", np.diag([1.0, 1.0, -1e-11]), "eigenvalue -1e-11"),
+        ("psd", np.eye(3) + 0j, "M has dtype complex128"),
         ("psd", np.diag([1.0, 1.0, np.nan]), "NaN or infinity"),
         ("psd", np.eye(2), r"M has shape \(2, 2\): X has 3 features"),
-        ("psd", np.triu(np.ones((3, 3))), "must be symmetric"),
+        ("psd", np.triu(np.ones((3, 3))), "it must be symmetric"),
         ("psd", [["a"] * 3] * 3, "real numbers"),
         ("diagonal", [1.0, 1.0, -1e-6], "diagonal entry -1e-06"),
         ("diagonal", np.ones((3, 3)), "off its diagonal"),
@@ -232,6 +234,107 @@ def test_the_diagonal_cone_is_never_rotated():
 
 def test_a_full_rank_problem_is_left_alone():
     assert make_case(0).problem.basis is None
+
+
+def test_features_of_very_different_size_are_not_drowned_by_a_rotation():
+    """A timestamp in microseconds beside features of size 1: the smaller ones still decide."""
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 2
+    X = np.column_stack([rng.uniform(0, 3e13, 300), rng.normal(size=(300, 4))])
+    X[:, 1] += 3 * y
+    T = ts.knn_triplets(X, y, 3)
+    full, diagonal = ts.Problem(X, T), ts.Problem(X, T, cone="diagonal")
+    assert full.points.shape == (300, 5)
+    m = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+    assert full.value(np.diag(m), 1e-3) == pytest.approx(diagonal.value(m, 1e-3), rel=1e-9)
+
+
+def test_certifying_in_many_dimensions_needs_no_work_of_their_cube(monkeypatch):
+    """With a basis, positivity is checked on the core; only an M that leaves the span needs the whole matrix."""
+    case = make_case(13, n=10, d=60)
+    sizes = []
+    real = np.linalg.cholesky
+    monkeypatch.setattr(np.linalg, "cholesky", lambda M: sizes.append(len(M)) or real(M))
+    inside = case.problem.from_core(np.eye(9))
+    case.problem.certificate(inside, 1.0)
+    case.problem.certificate(inside + np.eye(60), 1.0)
+    assert sizes == [9, 60]
+    with pytest.raises(ts.InputError, match="eigenvalue"):
+        case.problem.certificate(inside - 0.1 * np.eye(60), 1.0)
+
+
+# -- large enough for several chunks ----------------------------------------------------------------------------------
+
+
+def large_case(kind, cone, gamma):
+    rng = np.random.default_rng(5)
+    y = np.arange(900) % 3
+    X = rng.normal(size=(900, 6)) + 2 * rng.normal(size=(3, 6))[y]
+    if kind == "knn":
+        T = ts.knn_triplets(X, y, 24)
+        w = np.ones(T.n_triplets)
+    else:
+        few = ts.knn_triplets(X[:60], y[:60], None).indices()
+        rows = few[rng.integers(0, len(few), 60_000)]
+        w = rng.uniform(0.5, 2.0, len(rows))
+        T = ts.given_triplets(rows, w)
+    loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
+    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=2), X, T.indices(), w
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("gamma", [0.0, 0.5])
+@pytest.mark.parametrize("kind", ["knn", "given"])
+def test_many_chunks_agree_with_brute_force(kind, cone, gamma, monkeypatch):
+    monkeypatch.setattr("triscreen.problem._NORM_CHUNK", 10_000)
+    problem, X, indices, w = large_case(kind, cone, gamma)
+    M, lam = random_metric(3, 6, cone, 0.05), 20.0
+    alpha = np.random.default_rng(0).uniform(0, 1, len(w))
+    got = problem.certificate(M, lam, alpha)
+    assert got.primal == pytest.approx(primal(X, indices, w, gamma, M, lam), rel=1e-13)
+    assert got.dual == pytest.approx(dual(X, indices, w, gamma, alpha, lam, cone), rel=1e-12)
+    own = problem.certificate(M, lam)
+    s = gamma or 4.0**-20
+    best = dual(X, indices, w, gamma, alpha_of(X, indices, s, M), lam, cone)
+    assert own.dual >= best - 1e-10 * abs(best)
+    assert own.gap == pytest.approx(own.primal - own.dual, rel=1e-10)
+    H = matrices(X, indices)
+    if cone == "diagonal":
+        H = np.einsum("tii->ti", H)
+    assert problem.norms == pytest.approx(np.sqrt(np.square(H).reshape(len(H), -1).sum(axis=1)), rel=1e-12)
+    S = plus(np.einsum("t,tij->ij", w, matrices(X, indices)), cone)
+    assert problem.lambda_max() == pytest.approx(np.einsum("tij,ij->t", matrices(X, indices), S).max(), rel=1e-12)
+
+
+def test_sums_over_millions_of_triplets_keep_their_digits():
+    """Equal addends round in one direction when added naively: 1e-11 after four million."""
+    rows = np.tile([[0, 1, 2]], (4_000_000, 1))
+    problem = ts.Problem([[0.0], [1.0], [2.0]], ts.given_triplets(rows), loss=ts.SmoothedHinge(0.05))
+    got = problem.certificate([[0.0]], 1e30)
+    assert got.primal == pytest.approx(4_000_000 * 0.975, rel=1e-13)
+    assert got.dual == pytest.approx(got.primal, rel=1e-13)
+
+
+def test_the_hinge_certificate_finds_alphas_of_any_width():
+    """One triplet at a distance b = 1e-10 from its kink: only a smoothing as small as that explains alpha = 1/9."""
+    problem = ts.Problem([[0.0], [1.0], [2.0]], ts.given_triplets([[0, 1, 2]]), loss=ts.Hinge())
+    M = [[(1 - 4.0**-17 / 9) / 3]]
+    assert problem.certificate(M, 1.0).rel_gap < 1e-9
+
+
+def test_lambda_max_is_not_made_of_rounding():
+    """The sum of H is negative semi-definite and singular: its zero eigenvalues come out at 1e-16."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        base = rng.normal(size=(20, 7))
+        near = base + 1e-3 * rng.normal(size=base.shape)
+        far = base + rng.normal(size=base.shape)
+        X = np.vstack([base, near, far])
+        X = np.column_stack([X, X[:, 0]])
+        i = np.arange(20)
+        problem = ts.Problem(X, ts.given_triplets(np.column_stack([i, i + 40, i + 20])))
+        with pytest.warns(ts.DegenerateProblemWarning):
+            assert problem.lambda_max() == 0.0
 
 
 # -- threads --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 
 import pytest
 from threadpoolctl import threadpool_info
@@ -39,39 +38,50 @@ def test_an_error_in_a_chunk_reaches_the_caller():
             Threads(jobs).run("fail", task, 20)
 
 
+class Clock:
+    """Stands in for the clock: each way of running takes as long as the test says."""
+
+    def __init__(self, monkeypatch, alone, together):
+        self.now, self.alone, self.together, self.used = 0.0, alone, together, 0
+        monkeypatch.setattr(_threads.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(_threads, "_run_together", self.run_together)
+
+    def run_together(self, task, n_chunks, n_threads):
+        self.used += 1
+        self.now += self.together
+
+    def task(self, chunk):
+        self.now += self.alone / 4
+
+
 def test_the_faster_way_is_kept_and_the_slower_one_tried_again_seldom(monkeypatch):
-    """Working together is made slow, as on a busy machine: it must soon be rare."""
-    used = []
-
-    def slow_together(task, n_chunks, n_threads):
-        used.append(1)
-        time.sleep(0.003)
-
-    monkeypatch.setattr(_threads, "_run_together", slow_together)
+    """Working together is slow, as on a busy machine: it must soon be rare."""
+    clock = Clock(monkeypatch, alone=1.0, together=6.0)
     threads = Threads(2)
-    for _ in range(400):
-        threads.run("work", lambda chunk: None, 4)
-    assert 1 <= len(used) <= 15
+    for _ in range(1000):
+        threads.run("work", clock.task, 4)
+    assert clock.used <= 10
+    assert clock.now <= 1.1 * 1000
 
 
 def test_together_comes_back_when_it_pays_again(monkeypatch):
-    used, delay = [], [0.003]
-
-    def together(task, n_chunks, n_threads):
-        used.append(1)
-        time.sleep(delay[0])
-
-    monkeypatch.setattr(_threads, "_run_together", together)
+    clock = Clock(monkeypatch, alone=1.0, together=6.0)
     threads = Threads(2)
-    task = lambda chunk: time.sleep(0.0005)  # noqa: E731
-    for _ in range(30):
-        threads.run("work", task, 2)
-    busy = len(used)
-    delay[0] = 0.0
-    for _ in range(400):
-        threads.run("work", task, 2)
-    assert busy <= 5
-    assert len(used) - busy > 200
+    for _ in range(300):
+        threads.run("work", clock.task, 4)
+    busy, clock.together = clock.used, 0.5
+    for _ in range(1000):
+        threads.run("work", clock.task, 4)
+    assert busy <= 10
+    assert clock.used - busy > 500
+
+
+def test_one_job_never_wakes_a_helper(monkeypatch):
+    clock = Clock(monkeypatch, alone=1.0, together=0.1)
+    threads = Threads(1)
+    for _ in range(50):
+        threads.run("work", clock.task, 4)
+    assert clock.used == 0
 
 
 def test_n_jobs():

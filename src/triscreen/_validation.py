@@ -13,26 +13,36 @@ from triscreen.errors import InputError
 _LARGEST, _SMALLEST = 1e70, 1e-70
 
 
+def as_numbers(values, name):
+    """Return a float64 array, or refuse text, dates, complex numbers, masks and ragged rows."""
+    try:
+        array = np.asarray(values)
+    except ValueError as err:
+        raise InputError(f"{name} is not a rectangular array of numbers ({err})") from None
+    if np.ma.is_masked(values):
+        raise InputError(f"{name} has masked entries: fill them first")
+    if array.dtype.kind == "O" and any(isinstance(value, str | bytes) for value in array.ravel()):
+        raise InputError(f"{name} holds text: {name} must hold numbers only")
+    if array.dtype.kind not in "biufO":
+        raise InputError(f"{name} has dtype {array.dtype}: {name} must hold real numbers only")
+    try:
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as err:
+        raise InputError(f"{name} has dtype {array.dtype}: {name} must hold real numbers only ({err})") from None
+
+
 def as_points(X, name="X"):
     """Return X as a finite, C-ordered float64 array (n, d), without copying where it is one already."""
     if hasattr(X, "tocsr"):
         raise InputError(f"{name} is a sparse matrix: pass a dense array, such as {name}.toarray()")
-    try:
-        X = np.asarray(X)
-    except ValueError as err:  # ragged rows
-        raise InputError(f"{name} is not a rectangular array of numbers ({err})") from None
+    X = as_numbers(X, name)
     if X.ndim != 2:
         raise InputError(f"{name} has shape {X.shape}: {name} must be two-dimensional, (n_points, n_features)")
     if X.shape[0] < 2:
         raise InputError(f"{name} has shape {X.shape}: at least two points are needed")
     if X.shape[1] < 1:
         raise InputError(f"{name} has shape {X.shape}: at least one feature is needed")
-    if X.dtype.kind == "c":
-        raise InputError(f"{name} has dtype {X.dtype}: {name} must hold real numbers")
-    try:
-        X = np.ascontiguousarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as err:
-        raise InputError(f"{name} has dtype {X.dtype}: {name} must hold numbers only ({err})") from None
+    X = np.ascontiguousarray(X)
     if not np.isfinite(X).all():
         row, col = np.argwhere(~np.isfinite(X))[0]
         raise InputError(f"{name}[{row}, {col}] is {X[row, col]}: {name} must be finite, without NaN or infinity")
@@ -46,7 +56,10 @@ def as_points(X, name="X"):
 
 def as_labels(y, n_points):
     """Return (codes, classes): y as integers 0..c-1 and the class each stands for."""
-    y = np.asarray(y)
+    try:
+        y = np.asarray(y)
+    except ValueError as err:
+        raise InputError(f"y is not a plain list of labels ({err})") from None
     if y.ndim != 1:
         raise InputError(f"y has shape {y.shape}: y must be one-dimensional, one label per point")
     if len(y) != n_points:
@@ -60,7 +73,7 @@ def as_labels(y, n_points):
     except TypeError as err:
         raise InputError(f"y mixes types that cannot be compared ({err}): use labels of one type") from None
     if len(classes) < 2:
-        raise InputError(f"y has one class only ({classes[0]!r}): at least two classes are needed")
+        raise InputError(f"y has one class only ({classes.tolist()[0]!r}): at least two classes are needed")
     return codes.astype(np.int64), classes
 
 
@@ -96,10 +109,7 @@ def as_weights(weights, n, name="weights"):
     """Return n positive finite float64 weights, or None."""
     if weights is None:
         return None
-    try:
-        w = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError) as err:
-        raise InputError(f"{name} must hold numbers only ({err})") from None
+    w = as_numbers(weights, name).copy()
     if w.shape != (n,):
         raise InputError(f"{name} has shape {w.shape}: one weight for each of the {n} triplets is needed")
     bad = ~(np.isfinite(w) & (w > 0))
@@ -111,10 +121,7 @@ def as_weights(weights, n, name="weights"):
 
 def as_alpha(alpha, n):
     """Return n dual variables in [0, 1]."""
-    try:
-        a = np.ascontiguousarray(alpha, dtype=np.float64)
-    except (TypeError, ValueError) as err:
-        raise InputError(f"alpha must hold numbers only ({err})") from None
+    a = np.ascontiguousarray(as_numbers(alpha, "alpha"))
     if a.shape != (n,):
         raise InputError(f"alpha has shape {a.shape}: one value for each of the {n} triplets is needed")
     bad = ~((a >= 0) & (a <= 1))

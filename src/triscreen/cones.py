@@ -13,7 +13,7 @@ import numpy as np
 
 from triscreen._kernels.norms import diagonal_norms, full_norms
 from triscreen._threads import chunk_bounds, count_chunks
-from triscreen._validation import as_choice
+from triscreen._validation import as_choice, as_numbers
 from triscreen.errors import InputError
 
 # An eigenvalue below zero by less than this, times the dimension and the largest one, is rounding.
@@ -94,26 +94,27 @@ class PSD(Cone):
         """|H_t|_F of the triplets in the rows of indices."""
         full_norms(X, indices, out)
 
-    def check(self, M, dim):
-        """Return M symmetrised, float64, or refuse what is no element of the cone beyond rounding."""
-        M = _as_real(M)
+    def check(self, M, dim, name="M"):
+        """Return M symmetrised, float64, or refuse what is no symmetric (dim, dim) matrix."""
+        M = _as_real(M, name)
         if M.shape != (dim, dim):
-            raise InputError(f"M has shape {M.shape}: X has {dim} features, so M must have shape ({dim}, {dim})")
-        scale = np.abs(M).max()
-        if np.abs(M - M.T).max() > 1e-10 * scale:
-            raise InputError(f"M differs from its transpose by {np.abs(M - M.T).max():.3g}: M must be symmetric")
-        M = 0.5 * (M + M.T)
-        if scale > 0:
-            # M + tolerance I has a Cholesky factor unless an eigenvalue lies below -tolerance.
-            tolerance = _ROUNDING * dim * np.linalg.norm(M)
+            raise InputError(f"{name} has shape {M.shape}: X has {dim} features, so it must have shape ({dim}, {dim})")
+        skew = np.abs(M - M.T).max()
+        if skew > 1e-10 * np.abs(M).max():
+            raise InputError(f"{name} differs from its transpose by {skew:.3g}: it must be symmetric")
+        return 0.5 * (M + M.T)
+
+    def check_positive(self, M, name="M"):
+        """Refuse a symmetric matrix with an eigenvalue below zero beyond rounding."""
+        tolerance = _ROUNDING * len(M) * np.linalg.norm(M)
+        if tolerance > 0:
             try:
-                np.linalg.cholesky(M + tolerance * np.eye(dim))
+                np.linalg.cholesky(M + tolerance * np.eye(len(M)))
             except np.linalg.LinAlgError:
                 lowest = np.linalg.eigvalsh(M)[0]
                 raise InputError(
-                    f"M has the eigenvalue {lowest:.3g}: M must be positive semi-definite (project it first)"
+                    f"{name} has the eigenvalue {lowest:.3g}: it must be positive semi-definite (project it first)"
                 ) from None
-        return M
 
 
 class Diagonal(Cone):
@@ -151,21 +152,23 @@ class Diagonal(Cone):
         """|h_t|_2 of the triplets in the rows of indices."""
         diagonal_norms(X, indices, out)
 
-    def check(self, M, dim):
-        """Return the vector of the diagonal, float64, or refuse what is no element of the cone beyond rounding."""
-        M = _as_real(M)
-        if M.shape == (dim, dim) and dim > 1:
+    def check(self, M, dim, name="M"):
+        """Return the vector of the diagonal, float64, or refuse what has other shape or entries beside it."""
+        M = _as_real(M, name)
+        if M.shape == (dim, dim):
             if np.count_nonzero(M - np.diag(np.diag(M))):
-                raise InputError("M has entries off its diagonal: the cone is 'diagonal'")
-            M = np.diag(M)
-        M = M.reshape(dim) if M.shape == (1, 1) else M
+                raise InputError(f"{name} has entries off its diagonal: the cone is 'diagonal'")
+            M = np.diag(M).copy()
         if M.shape != (dim,):
             raise InputError(
-                f"M has shape {M.shape}: X has {dim} features, so M must be the diagonal, of shape ({dim},)"
+                f"{name} has shape {M.shape}: X has {dim} features, so it must be the diagonal, of shape ({dim},)"
             )
-        if M.min() < -_ROUNDING * dim * np.abs(M).max():
-            raise InputError(f"M has the diagonal entry {M.min():.3g}: the entries must not be negative")
-        return np.maximum(M, 0.0)
+        return M
+
+    def check_positive(self, M, name="M"):
+        """Refuse a vector with an entry below zero beyond rounding."""
+        if M.min() < -_ROUNDING * len(M) * np.abs(M).max():
+            raise InputError(f"{name} has the diagonal entry {M.min():.3g}: the entries must not be negative")
 
 
 _CONES = {cone.name: cone for cone in (PSD, Diagonal)}
@@ -176,11 +179,8 @@ def make_cone(name):
     return _CONES[as_choice(name, "cone", tuple(_CONES))]()
 
 
-def _as_real(M):
-    try:
-        M = np.asarray(M, dtype=np.float64)
-    except (TypeError, ValueError) as err:
-        raise InputError(f"M must hold real numbers only ({err})") from None
+def _as_real(M, name):
+    M = as_numbers(M, name)
     if not np.isfinite(M).all():
-        raise InputError("M holds NaN or infinity: M must be finite")
+        raise InputError(f"{name} holds NaN or infinity: it must be finite")
     return M

@@ -15,7 +15,7 @@ from triscreen.cones import Projection
 from triscreen.triplets import Sums
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evaluation:
     """All that one evaluation at a core M tells, for alpha = clip((1 - margin) / smoothing, 0, 1).
 

@@ -20,6 +20,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(message)
         self.result = result
 
+    def __reduce__(self):
+        return type(self), (*self.args, self.result)
+
 
 class ConvergenceWarning(UserWarning):
     """The wanted gap was not reached; the sentence says which gap was."""

@@ -23,7 +23,7 @@ class SmoothedHinge:
     Parameters
     ----------
     gamma : float
-        Width of the quadratic part, 1 - gamma <= m <= 1.
+        Width of the quadratic part, 1 - gamma <= m <= 1; positive (`Hinge` is the limit at 0).
 
     Examples
     --------
@@ -36,10 +36,6 @@ class SmoothedHinge:
     gamma: float = 0.05
 
     def __post_init__(self):
-        if self.gamma == 0:
-            raise InputError(
-                f"gamma={self.gamma!r}: gamma must be a positive number; Hinge() is the loss with gamma = 0"
-            )
         object.__setattr__(self, "gamma", as_positive(self.gamma, "gamma"))
 
     def __call__(self, margin):

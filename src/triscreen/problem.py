@@ -107,10 +107,14 @@ class Problem(Engine):
         self.n_points, self.n_features = X.shape
         self._check_memory(cone, triplets)
         centred = X - X.mean(axis=0)
-        self.basis = span_basis(centred) if cone.name == "psd" else None
-        if self.basis is not None:
-            self.point_error += 2 * self.n_features
-        super().__init__(centred if self.basis is None else centred @ self.basis, triplets, loss, cone, threads)
+        self.basis, points = None, centred
+        if cone.name == "psd":
+            with single_threaded_blas():
+                self.basis = span_basis(centred)
+                if self.basis is not None:
+                    points = centred @ self.basis
+                    self.point_error += 2 * self.n_features
+        super().__init__(points, triplets, loss, cone, threads)
 
     @single_threaded_blas()
     def certificate(self, M, lam, alpha=None):
@@ -130,10 +134,9 @@ class Problem(Engine):
         -------
         Certificate
         """
-        lam = as_positive(lam, "lam")
-        M = self.cone.check(M, self.n_features)
+        lam = self.check_lam(lam)
+        _, core, outside = self.checked(M)
         alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)
-        core, outside = self.to_core(M)
         beyond = 0.5 * lam * outside
         dist = self.distances(self.cone.project(core).factor)
         if alpha is not None:
@@ -179,8 +182,12 @@ class Problem(Engine):
     @cached_property
     def _lambda_max(self):
         _, pair_weights = self.sweep(np.zeros(self.triplets.n_pairs), 1.0)  # margins 0, so every alpha is 1
-        S = self.cone.project(self.assemble(pair_weights))
-        return max(0.0, self.triplets.largest_margin(self.distances(S.factor)))
+        factor = self.cone.project(self.assemble(pair_weights)).factor
+        # Eigenvalues that rounding alone can explain are zero.
+        euclid = self.triplets.distances(self.points, self.threads)
+        noise = 8 * self.points.shape[1] * np.finfo(float).eps * float(np.abs(pair_weights) @ euclid)
+        factor = factor * (np.square(factor).sum(axis=0) > noise if factor.ndim == 2 else np.square(factor) > noise)
+        return max(0.0, self.triplets.largest_margin(self.distances(factor)))
 
     @cached_property
     def norms(self):
@@ -196,6 +203,24 @@ class Problem(Engine):
 
         self.threads.run("norms", task, chunks)
         return out
+
+    def check_lam(self, lam):
+        """Return lam if it is a positive number that float64 can work with for these points."""
+        lam = as_positive(lam, "lam")
+        largest = float(np.square(self.points).sum(axis=1).max())
+        ratio = 4 * self.triplets.total_weight * largest / lam  # |M(alpha)| is at most that
+        if ratio > 1e140:
+            raise InputError(f"lam={lam!r}: lam is too small for points of this size, M would overflow")
+        return lam
+
+    def checked(self, M, name="M"):
+        """Return (M, its core, |the rest|^2), or refuse what is no element of the cone beyond rounding."""
+        M = self.cone.check(M, self.n_features, name)
+        core, outside = self.to_core(M)
+        # Where M lies in the span of the data, its core tells whether it is positive, at less cost.
+        inside = outside <= (1e-12 * np.linalg.norm(M)) ** 2
+        self.cone.check_positive(core if inside else M, name)
+        return M, core, outside
 
     def to_core(self, M):
         """Return (the core element, |the rest of M|^2); the rest lies outside the span and no margin sees it."""
@@ -214,9 +239,8 @@ class Problem(Engine):
         return 0.5 * (M + M.T)
 
     def _evaluate_at(self, M, lam):
-        lam = as_positive(lam, "lam")
-        M = self.cone.check(M, self.n_features)
-        core, outside = self.to_core(M)
+        lam = self.check_lam(lam)
+        M, core, outside = self.checked(M)
         dist = self.distances(self.cone.project(core).factor)
         return M, self.evaluate(core, dist, lam, self.loss.smoothings[-1]), outside
 

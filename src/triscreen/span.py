@@ -7,6 +7,8 @@ import numpy as np
 _EPS = np.finfo(float).eps
 # Rotating pays from this share of the dimensions on; a constant feature or two is not worth it.
 _PAYS = 0.9
+# Every feature must survive the rotation and back to this share of its own size.
+_FAITHFUL = 1e-8
 
 
 def span_basis(centred):
@@ -26,4 +28,7 @@ def span_basis(centred):
     rank = int((values > max(n, dim) * _EPS * values[0]).sum())
     if rank == 0 or rank > _PAYS * dim:
         return None
-    return np.ascontiguousarray(vectors[:rank].T)
+    basis = np.ascontiguousarray(vectors[:rank].T)
+    # A rotation mixes features: where their scales differ so much that the faint ones drown, it is not exact.
+    lost = np.linalg.norm(centred - (centred @ basis) @ basis.T, axis=0)
+    return basis if (lost <= _FAITHFUL * np.linalg.norm(centred, axis=0)).all() else None

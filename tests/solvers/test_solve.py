@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -216,6 +217,67 @@ def test_a_good_start_saves_work(cone):
         assert warm.converged
 
 
+def test_the_hinge_starts_well_too():
+    case = make_case(9, gamma=0.0, n=40, d=6, m=400)
+    lam = 0.1 * case.problem.lambda_max()
+    cold = ts.solve(case.problem, lam, tol=1e-5)
+    assert ts.solve(case.problem, lam, tol=1e-5, start=cold).n_iter == 0
+    assert ts.solve(case.problem, lam, tol=1e-5, start=cold.M).n_iter < cold.n_iter
+
+
+def test_passes_count_what_was_done():
+    """Without a search on a segment: the start, and one evaluation per iteration; the final certificate is apart."""
+    case = make_case(9, n=40, d=6, m=400)
+    counted = []
+    real = case.problem.triplets.distances
+    case.problem.triplets.distances = lambda *a: counted.append(1) or real(*a)
+    sol = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), screening=None)
+    assert sol.passes == sol.n_iter + 1
+    assert len(counted) - 3 == sol.n_iter + 1  # two for lambda_max, one for the certificate
+
+
+def test_small_steady_gains_are_no_stall():
+    class Slow:
+        def run(self, engine, lam, evaluation, monitor):
+            while True:
+                M = engine.cone.project(evaluation.M - 5e-4 / lam * (lam * evaluation.M - evaluation.A))
+                evaluation = engine.evaluate(M.plus, engine.distances(M.factor), lam, evaluation.sums.smoothing)
+                if monitor.saw(evaluation, 5e-4 / lam):
+                    return engine, evaluation
+
+    case = make_case(2)
+    sol = ts.solve(case.problem, 2 * case.problem.lambda_max(), tol=1e-3, solver=Slow(), max_iter=5000)
+    assert sol.n_iter > 2000
+    assert sol.converged
+
+
+def test_a_solver_that_does_nothing_ends():
+    class Idle:
+        def run(self, engine, lam, evaluation, monitor):
+            return engine, evaluation
+
+    case = make_case(2)
+    with pytest.warns(ts.ConvergenceWarning, match="stalled"):
+        ts.solve(case.problem, 0.1 * case.problem.lambda_max(), solver=Idle())
+
+
+def test_a_numpy_true_stops_as_well():
+    case = make_case(9, n=40, d=6, m=400)
+    sol = ts.solve(case.problem, 1e-3 * case.problem.lambda_max(), callback=lambda s: np.bool_(s.n_iter == 3))
+    assert (sol.n_iter, sol.stopped_by) == (3, "callback")
+
+
+def test_solutions_and_interrupts_can_be_pickled_and_compared():
+    case = make_case(2)
+    sol = ts.solve(case.problem, 0.1 * case.problem.lambda_max())
+    stop = pickle.loads(pickle.dumps(ts.Interrupted("stop", sol)))
+    assert np.array_equal(stop.result.M, sol.M)
+    assert sol == sol
+    assert sol not in [stop.result]
+    again = pickle.loads(pickle.dumps(case.problem))
+    assert again.certificate(sol.M, sol.lam) == case.problem.certificate(sol.M, sol.lam)
+
+
 def test_a_start_outside_the_cone_is_refused():
     with pytest.raises(ts.InputError, match="eigenvalue"):
         ts.solve(make_case(0).problem, 1.0, start=-np.eye(3))
@@ -293,8 +355,10 @@ def test_an_interrupt_keeps_the_best_so_far():
         if state.n_iter == 7:
             signal.raise_signal(signal.SIGINT)
 
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where tests run
     with pytest.raises(ts.Interrupted) as caught:
         ts.solve(case.problem, 1e-3 * case.problem.lambda_max(), tol=1e-12, callback=press_ctrl_c)
+    signal.signal(signal.SIGINT, before)
     assert isinstance(caught.value, KeyboardInterrupt)
     sol = caught.value.result
     assert (sol.stopped_by, sol.converged) == ("interrupt", False)

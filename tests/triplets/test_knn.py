@@ -16,6 +16,12 @@ def rng_data(seed, n=40, d=3, classes=3):
     return rng.normal(size=(n, d)), rng.integers(0, classes, n)
 
 
+def test_a_large_k_is_exact_too():
+    X, y = rng_data(3, n=200, d=2, classes=2)
+    X = X.round(1)
+    assert np.array_equal(ts.knn_triplets(X, y, 70).indices(), brute_knn(X, y, 70))
+
+
 @pytest.mark.parametrize("k", [1, 3, 7])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_triplets_are_those_of_brute_force(seed, k):
@@ -45,7 +51,7 @@ def test_ties_are_exact_far_from_the_origin():
 def test_neighbours_in_several_blocks_are_the_same(monkeypatch):
     X, y = rng_data(1, n=400)
     whole = ts.knn_triplets(X, y, 4)
-    monkeypatch.setattr("triscreen.triplets.knn._DISTANCE_BLOCK_MIB", 0.05)
+    monkeypatch.setattr("triscreen.triplets.knn._DISTANCE_BLOCK", 50_000)
     assert np.array_equal(ts.knn_triplets(X, y, 4, n_jobs=2).indices(), whole.indices())
 
 

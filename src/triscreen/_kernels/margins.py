@@ -2,9 +2,11 @@
 
 With b = 1 - margin and smoothing s > 0, alpha = clip(b / s, 0, 1). A sweep adds to ``sums``
 
-    sums[0] += w (alpha b - (s/2) alpha^2)      the smoothed hinge loss
-    sums[1] += w alpha
-    sums[2] += w alpha (1 - alpha)
+    sums[:, 0] += w (alpha b - (s/2) alpha^2)      the smoothed hinge loss
+    sums[:, 1] += w alpha
+    sums[:, 2] += w alpha (1 - alpha)
+
+(row 0 the totals, row 1 the errors made in adding them)
 
 and gives each pair its weight: the sum of w alpha over triplets where it is the negative pair, minus the same
 where it is the positive one. Two shapes of sets: *blocks* (an anchor's positives times its negatives, implied)
@@ -18,16 +20,32 @@ from numba import njit
 
 from triscreen._kernels.pairs import SUMS
 
+_STRETCH = 1024  # listed triplets whose sums are added up before they join the compensated total
+
+
+@njit(cache=True, nogil=True)
+def _join(sums, part):
+    """Add part to the totals sums[0], the errors of these additions to sums[1] (Neumaier); part becomes zero."""
+    for k in range(part.size):
+        total = sums[0, k] + part[k]
+        if abs(sums[0, k]) >= abs(part[k]):
+            sums[1, k] += (sums[0, k] - total) + part[k]
+        else:
+            sums[1, k] += (part[k] - total) + sums[0, k]
+        sums[0, k] = total
+        part[k] = 0.0
+
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
 def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
     """Sweep the anchors start <= i < stop; their pairs are ptr[i]..split[i] (positive)..ptr[i + 1] (negative)."""
     inverse = 1.0 / smoothing
     half = 0.5 * smoothing
-    loss = 0.0
-    linear = 0.0
-    spread = 0.0
+    part = np.zeros(3)
     for i in range(start, stop):
+        loss = 0.0
+        linear = 0.0
+        spread = 0.0
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
         negative = dist[middle:end]
         negative_weights = pair_weights[middle:end]
@@ -50,9 +68,8 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
                     negative_weights[n] += a
             pair_weights[p] = -total
             linear += total
-    sums[0] += loss
-    sums[1] += linear
-    sums[2] += spread
+        part[0], part[1], part[2] = loss, linear, spread
+        _join(sums, part)
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
@@ -61,18 +78,25 @@ def sweep_list(dist, positive, negative, weights, smoothing, pair_weights, sums,
     inverse = 1.0 / smoothing
     half = 0.5 * smoothing
     weighted = weights.size > 0
-    for t in range(start, stop):
-        p, n = positive[t], negative[t]
-        b = 1.0 - (dist[n] - dist[p])
-        a = b * inverse
-        a = 0.0 if a < 0.0 else a
-        a = 1.0 if a > 1.0 else a
-        w = weights[t] if weighted else 1.0
-        sums[0] += w * a * (b - half * a)
-        sums[1] += w * a
-        sums[2] += w * a * (1.0 - a)
-        pair_weights[n] += w * a
-        pair_weights[p] -= w * a
+    part = np.zeros(3)
+    for begin in range(start, stop, _STRETCH):
+        loss = 0.0
+        linear = 0.0
+        spread = 0.0
+        for t in range(begin, min(begin + _STRETCH, stop)):
+            p, n = positive[t], negative[t]
+            b = 1.0 - (dist[n] - dist[p])
+            a = b * inverse
+            a = 0.0 if a < 0.0 else a
+            a = 1.0 if a > 1.0 else a
+            w = weights[t] if weighted else 1.0
+            loss += w * a * (b - half * a)
+            linear += w * a
+            spread += w * a * (1.0 - a)
+            pair_weights[n] += w * a
+            pair_weights[p] -= w * a
+        part[0], part[1], part[2] = loss, linear, spread
+        _join(sums, part)
 
 
 @njit(inline="always")
@@ -96,28 +120,33 @@ def _given_alpha(b, a, w, gamma, sums):
 def alpha_blocks(dist, ptr, split, alpha, gamma, pair_weights, sums, start, stop, offset):
     """Like `sweep_blocks` for alphas that the caller chose; sums: loss, dual sum, slack. Offset: first triplet."""
     t = offset
+    part = np.zeros(3)
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
         pair_weights[begin:end] = 0.0
         for p in range(begin, middle):
             for n in range(middle, end):
                 a = alpha[t]
-                _given_alpha(1.0 - (dist[n] - dist[p]), a, 1.0, gamma, sums)
+                _given_alpha(1.0 - (dist[n] - dist[p]), a, 1.0, gamma, part)
                 pair_weights[n] += a
                 pair_weights[p] -= a
                 t += 1
+        _join(sums, part)
 
 
 @njit(cache=True, nogil=True)
 def alpha_list(dist, positive, negative, weights, alpha, gamma, pair_weights, sums, start, stop):
     """Like `sweep_list` for alphas that the caller chose; sums: loss, dual sum, slack."""
     weighted = weights.size > 0
-    for t in range(start, stop):
-        p, n = positive[t], negative[t]
-        w = weights[t] if weighted else 1.0
-        _given_alpha(1.0 - (dist[n] - dist[p]), alpha[t], w, gamma, sums)
-        pair_weights[n] += w * alpha[t]
-        pair_weights[p] -= w * alpha[t]
+    part = np.zeros(3)
+    for begin in range(start, stop, _STRETCH):
+        for t in range(begin, min(begin + _STRETCH, stop)):
+            p, n = positive[t], negative[t]
+            w = weights[t] if weighted else 1.0
+            _given_alpha(1.0 - (dist[n] - dist[p]), alpha[t], w, gamma, part)
+            pair_weights[n] += w * alpha[t]
+            pair_weights[p] -= w * alpha[t]
+        _join(sums, part)
 
 
 @njit(inline="always")
@@ -130,21 +159,26 @@ def _alpha(margin, smoothing):
 @njit(cache=True, nogil=True)
 def cross_blocks(dist, other, ptr, split, smoothing, gamma, sums, start, stop):
     """Like `alpha_blocks` at the margins of other, for the alphas that the margins of dist give; sums only."""
+    part = np.zeros(3)
     for i in range(start, stop):
         for p in range(ptr[i], split[i]):
             for n in range(split[i], ptr[i + 1]):
                 a = _alpha(dist[n] - dist[p], smoothing)
-                _given_alpha(1.0 - (other[n] - other[p]), a, 1.0, gamma, sums)
+                _given_alpha(1.0 - (other[n] - other[p]), a, 1.0, gamma, part)
+        _join(sums, part)
 
 
 @njit(cache=True, nogil=True)
 def cross_list(dist, other, positive, negative, weights, smoothing, gamma, sums, start, stop):
     """Like `alpha_list` at the margins of other, for the alphas that the margins of dist give; sums only."""
     weighted = weights.size > 0
-    for t in range(start, stop):
-        p, n = positive[t], negative[t]
-        w = weights[t] if weighted else 1.0
-        _given_alpha(1.0 - (other[n] - other[p]), _alpha(dist[n] - dist[p], smoothing), w, gamma, sums)
+    part = np.zeros(3)
+    for begin in range(start, stop, _STRETCH):
+        for t in range(begin, min(begin + _STRETCH, stop)):
+            p, n = positive[t], negative[t]
+            w = weights[t] if weighted else 1.0
+            _given_alpha(1.0 - (other[n] - other[p]), _alpha(dist[n] - dist[p], smoothing), w, gamma, part)
+        _join(sums, part)
 
 
 @njit(cache=True, nogil=True)

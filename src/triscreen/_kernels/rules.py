@@ -37,12 +37,13 @@ def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
 def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zones):
     """Sphere + half-space; hq = <H, Q> and ph = <P, H> with their errors, one entry per triplet."""
     for t in range(hq.size):
-        # -H: the largest margin is minus the least of the mirrored triplet.
         if hq[t] > 1.0:
-            if _least_linear(hq[t], e_hq[t], ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm) > 1.0:
+            least = _least_linear(hq[t], e_hq[t], ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm)
+            if least > 1.0:
                 zones[t] = 2
-        elif hq[t] < 1.0 - gamma:
-            if -_least_linear(-hq[t], e_hq[t], -ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm) < 1.0 - gamma:
+        else:  # the largest margin is minus the least one of -H
+            largest = -_least_linear(-hq[t], e_hq[t], -ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm)
+            if largest < 1.0 - gamma:
                 zones[t] = 1
 
 

@@ -18,8 +18,8 @@ class Screening:
     ----------
     bounds : sequence of str or callable
         Spheres, tried one after the other: "gb", "pgb", "dgb", "cdgb", "rpb", "rrpb", "mid", or an own function
-        ``sphere(cone, evaluation, lam)`` that returns a `Sphere`. "rpb" and "rrpb" look from another lambda and are used
-        once, when `solve` starts from a solution ("rpb" believes that one to be exact: for experiments only).
+        ``sphere(cone, evaluation, lam)`` that returns a `Sphere`. "rpb" and "rrpb" look from another lambda and are
+        used once, when `solve` starts from a solution ("rpb" believes that one to be exact: for experiments only).
     rule : str or callable
         "sphere", "linear" (and the half-space that the last projection gave), "semidefinite" (and the cone), or an own
         function ``rule(engine, region, norms, zones)`` that writes zones for triplets the sphere rule left.

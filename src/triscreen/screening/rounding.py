@@ -7,13 +7,16 @@ sphere's centre. Every bound is a constant times u times magnitudes, valid for a
 * **Distances** are |G_a - G_b|^2 with G = X F, a product of length s. With E = (2s + 16 + k) u |F|_F (|x_a| + |x_b|),
   a distance D is off by at most 2 sqrt(D) E + E^2 + (2s + 16) u D. This also covers subtracting two of them, and convex
   combinations of distances (|F|_F^2 is the trace of the combination).
-* **Norms** |H| (a sum of non-negative terms) are off by at most (2s + 16) u |H| + 16 k' u x^2 with x the largest |x| and
-  k' = 2s + 16 + k.
-* **A** = sum_t w_t a_t H_t through pair weights: each entry is a sum over the triplets of a pair, the pairs of a point and
-  the points, so |dA| <= K u 2 (sum_t w_t a_t) g with g the largest |x_a - x_b| (|x_a| + |x_b|) over pairs and K = points +
+* **Norms** |H| (a sum of non-negative terms) are off by at most (2s + 16) u |H| + 16 k' u x^2 with x the largest |x|
+  and k' = 2s + 16 + k.
+* **A** = sum_t w_t a_t H_t through pair weights: each entry is a sum over the triplets of a pair, the pairs of a
+  point and
+  the points, so |dA| <= K u 2 (sum_t w_t a_t) g with g the largest |x_a - x_b| (|x_a| + |x_b|) over pairs and K =
+  points +
   most pairs at a point + most triplets at a pair + 8s + k; constant parts of a reduced problem add the bound they were
   made with, and the eigendecomposition 32 s u |A|. The alphas themselves are exact: any number in [0, 1] is feasible.
-* **Gap.** As a function of A it has the gradient M(a) - M, so it is off by |M - M(a)| |dA| + |dA|^2/(2 lam) + |[A]_-| |dM|
+* **Gap.** As a function of A it has the gradient M(a) - M, so it is off by |M - M(a)| |dA| + |dA|^2/(2 lam) +
+  |[A]_-| |dM|
   with |dM| <= 32 s u trace(M) (between M and the factor its distances came from); the alphas, made from rounded margins
   off by e, cost another 3 W e^2/g (smoothed hinge, W the weight of all triplets) or W e (hinge).
 

@@ -2,11 +2,11 @@
 
 * sphere        <H, Q> -/+ r |H|, O(1) a triplet
 * linear        sphere and half-space <P, X> >= 0 (Theorem P4), O(1)
-* semidefinite  sphere and cone: the SDLS dual, O(d) a step where the centre is positive semi-definite, an eigendecomposition
-                a step where it is not; for diagonal metrics the exact minimum over sphere and orthant
+* semidefinite  sphere and cone: the SDLS dual, O(d) a step where the centre is positive semi-definite, an
+                eigendecomposition a step where it is not; for diagonal metrics the exact minimum over sphere and orthant
 
-A dearer rule sees only what the cheaper ones left. Zones: 0 undecided, 1 in L (margin below 1 - gamma for every metric in
-the region), 2 in R (margin above 1).
+A dearer rule sees only what the cheaper ones left. Zones: 0 undecided, 1 in L (margin below 1 - gamma for every
+metric in the region), 2 in R (margin above 1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Spheres that contain the optimal metric M*, one function per theorem of the paper, and one more.
 
 The formulas are those of exact arithmetic; `triscreen.screening.rounding` makes a radius safe in floating point. Where
-a function takes an evaluation, it is one of the problem whose M* is meant: of all triplets, for any lam; or of a problem
+a function takes an evaluation, it is one of the problem whose M* is meant: of all triplets, for any lam; or of a
+problem
 reduced at lam, for that lam only (both problems have the same optimum there). For the hinge, evaluations carry a
 *slack* > 0 because their alpha is no subgradient at M; GB, PGB and MID account for it.
 
@@ -69,7 +70,7 @@ def trace(M):
 
 
 def gb(cone, evaluation, lam):
-    """Gradient bound (Theorem GB): Q = M - grad P(M)/(2 lam), r = |grad P(M)|/(2 lam); r^2 + slack/lam for the hinge."""
+    """Gradient bound (Theorem GB): Q = M - grad P(M)/(2 lam), r = |grad P(M)|/(2 lam); hinge: r^2 + slack/lam."""
     M, A = evaluation.M, evaluation.A
     radius = np.sqrt(_square(M - A / lam) / 4 + evaluation.slack / lam)
     plus, minus = evaluation.dual_point.factor, cone.negative_factor(evaluation.dual_point)
@@ -113,7 +114,7 @@ def rpb(M0, lam0, lam):
 
 
 def rrpb(M0, lam0, lam, eps, dist=None, normal=None):
-    """Relaxed regularization path bound (Theorem RRPB), from M0 with |M0 - M0*| <= eps at lam0; dist: of M0, if known."""
+    """Relaxed regularization path bound (Theorem RRPB), from M0 with |M0 - M0*| <= eps at lam0; dist: M0's, if known."""
     change, scale = abs(lam0 - lam), (lam0 + lam) / (2 * lam)
     radius = change / (2 * lam) * float(np.linalg.norm(M0)) + (change + lam0 + lam) / (2 * lam) * eps
     terms = None if dist is None else (Term(scale, None, dist, trace(M0)),)

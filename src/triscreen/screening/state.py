@@ -58,10 +58,12 @@ class Screener:
 
     def start(self, evaluation, lam0):
         """Screen with the start; lam0: the lambda that it is a solution for, or None. Returns the new evaluation."""
-        found = []
-        for bound in self.screening.bounds:
-            if bound in ("rpb", "rrpb") and lam0 is not None and lam0 != self.lam:
-                found.append(self._from_other_lambda(bound, evaluation, lam0))
+        other = lam0 is not None and lam0 != self.lam
+        found = [
+            self._from_other_lambda(bound, evaluation, lam0)
+            for bound in self.screening.bounds
+            if other and bound in ("rpb", "rrpb")
+        ]
         return self._screen(evaluation, chain(found, self._spheres(evaluation)), n_iter=0)
 
     def step(self, evaluation, n_iter):

@@ -5,7 +5,8 @@ A solver is an object with numbers for attributes and one method,
     run(engine, lam, evaluation, monitor) -> (engine, Evaluation)
 
 that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
-iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)`` returns,
+iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)``
+returns,
 a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole evaluation
 as ``engine.share``. Nothing it claims is believed: the result is certified again from M alone.
 """
@@ -45,7 +46,7 @@ class State:
         return self.gap / abs(self.primal)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """A metric and the proof of how good it is.
 
@@ -64,11 +65,14 @@ class Solution:
         "converged", "max_iter", "max_seconds", "callback", "stalled" or "interrupt".
     n_iter : int
     passes : float
-        Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2.
+        Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2. The final certificate is
+        not counted.
     seconds : float
     screening : list of dict
         What each sphere and rule decided: n_iter, sphere, rule, radius, L, R (newly decided), tried, undecided, pairs
         (of the engine at the time), seconds.
+    smoothing : float
+        Of the alphas that the solver ended with (for the smoothed hinge its gamma); a later solve may start from there.
     history : dict of arrays
         One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds, undecided.
     """
@@ -85,6 +89,7 @@ class Solution:
     seconds: float
     history: dict = field(repr=False)
     screening: list = field(repr=False)
+    smoothing: float = field(repr=False)
 
     @property
     def rel_gap(self):
@@ -116,7 +121,7 @@ class Monitor:
         self.stopped_by = None
         self.can_sharpen = False  # is there a smaller smoothing to go on with?
         self.screener = None
-        self._last_gain = 0
+        self._last_gain, self._gain_from = 0, np.inf  # when the gap last fell by 1 %, and from where
         self._rows = []
 
     @property
@@ -136,6 +141,7 @@ class Monitor:
 
     def saw_start(self, evaluation):
         """Record where the solver starts; True: it need not."""
+        self._last_gain, self._gain_from = self.n_iter, np.inf
         return self._record(evaluation, 0.0, None)
 
     def _record(self, evaluation, step, callback):
@@ -145,10 +151,11 @@ class Monitor:
                 (state.n_iter, state.primal, state.gap, step, state.passes, state.seconds, self.undecided)
             )
         if self.best is None or evaluation.gap < self.best.gap:
-            if self.best is None or evaluation.gap < 0.99 * self.best.gap:
-                self._last_gain = self.n_iter
             self.best = evaluation
-        wants_stop = callback is not None and callback(state) is True
+        if evaluation.gap < 0.99 * self._gain_from:
+            self._last_gain, self._gain_from = self.n_iter, evaluation.gap
+        answer = None if callback is None else callback(state)
+        wants_stop = isinstance(answer, bool | np.bool_) and bool(answer)
         if evaluation.gap <= self.tol * abs(evaluation.primal):
             self.stopped_by = "converged"
         elif wants_stop:

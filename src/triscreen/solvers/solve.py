@@ -73,7 +73,7 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
-    lam = as_positive(lam, "lam")
+    lam = problem.check_lam(lam)
     tol = as_positive(tol, "tol")
     solver = _make_solver(solver)
     screening = _make_screening(screening)
@@ -83,9 +83,9 @@ def solve(
         raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
     M = _core_start(problem, start)
     monitor = Monitor(lam, tol, max_iter, max_seconds, callback, problem.triplets.n_triplets)
-    lam0 = start.lam if isinstance(start, Solution) else None
+    lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
     try:
-        solution = _solve(problem, lam, tol, solver, screening, M, lam0, monitor)
+        solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
     except KeyboardInterrupt:
         monitor.stopped_by = "interrupt"
         result = _certified(problem, M if monitor.best is None else monitor.best.M, tol, monitor)
@@ -97,21 +97,18 @@ def solve(
     if not solution.converged and solution.stopped_by != "callback":
         warnings.warn(
             f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={lam:.6g} (stopped by "
-            f"{solution.stopped_by} after {solution.n_iter} iterations): raise max_iter or max_seconds, or start from "
-            "the solution for a larger lam",
+            f"{solution.stopped_by} after {solution.n_iter} iterations): {_advice(solution)}",
             ConvergenceWarning,
             stacklevel=3,
         )
     return solution
 
 
-def _solve(problem, lam, tol, solver, screening, M, lam0, monitor):
+def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
     dist = problem.distances(problem.cone.project(M).factor)
     monitor.passes += 0.5
-    # The hinge: smooth generously, and four times less whenever the smoothing is what holds the gap up.
-    smoothings = list(problem.loss.smoothings[:1:-1]) or [problem.loss.gamma]
-    engine, now = problem, problem.evaluate(M, dist, lam, smoothings.pop())
-    monitor.passes += 0.5
+    smoothings, now = _first_smoothing(problem, lam, M, dist, smoothing, monitor)
+    engine = problem
     if screening is not None and now.gap > tol * abs(now.primal):
         monitor.screener = Screener(problem, screening, lam, tol)
         now = monitor.screener.start(now, lam0)
@@ -120,7 +117,10 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, monitor):
     while True:
         monitor.can_sharpen = bool(smoothings)
         if not monitor.saw_start(now):
+            n_iter = monitor.n_iter
             engine, now = solver.run(engine, lam, now, monitor)
+            if monitor.n_iter == n_iter and monitor.stopped_by is None:
+                monitor.stopped_by = "stalled"  # a solver that does nothing would do so for ever
         if monitor.stopped_by == "converged":
             if screening is not None and screening.include_solution:
                 return _solution(problem, now.M, now, tol, monitor)
@@ -137,9 +137,36 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, monitor):
             monitor.passes += 0.5 * engine.share
 
 
+def _first_smoothing(problem, lam, M, dist, smoothing, monitor):
+    """Return (the smoothings to go on with, last one first; the evaluation at the first).
+
+    The hinge is smoothed generously at first, and four times less whenever the smoothing is what holds the gap up. A
+    start that was the end of another solve may be good already with the smoothing it ended with.
+    """
+    grid = problem.loss.smoothings
+    if len(grid) == 1:
+        tried, rest = grid[:1], []
+    elif smoothing in grid:
+        place = grid.index(smoothing)
+        tried, rest = (grid[place], grid[max(2, place - 2)]), list(grid[: max(2, place - 2) : -1])
+    elif M.any():
+        tried, rest = grid[2::3], list(grid[:2:-1])
+    else:
+        tried, rest = grid[2:3], list(grid[:2:-1])
+    best = None
+    for s in tried:
+        now = problem.evaluate(M, dist, lam, s)
+        monitor.passes += 0.5
+        best = now if best is None or now.gap < best.gap else best
+        if now.gap <= monitor.tol * abs(now.primal):
+            return rest, now
+    if len(grid) > 1:
+        rest = [s for s in rest if s < best.sums.smoothing]
+    return rest, best
+
+
 def _certified(problem, core, tol, monitor):
     certificate = problem.certificate(problem.from_core(core), monitor.lam)
-    monitor.passes += 1.0
     return _solution(problem, core, certificate, tol, monitor)
 
 
@@ -157,6 +184,7 @@ def _solution(problem, core, certificate, tol, monitor):
         seconds=monitor.seconds,
         history=monitor.history(),
         screening=[] if monitor.screener is None else monitor.screener.events,
+        smoothing=problem.loss.gamma if monitor.best is None else monitor.best.sums.smoothing,
     )
 
 
@@ -164,7 +192,13 @@ def _core_start(problem, start):
     if start is None:
         return np.zeros(problem.cone.shape(problem.points.shape[1]))
     M = start.M if isinstance(start, Solution) else start
-    return problem.to_core(problem.cone.check(M, problem.n_features))[0]
+    return problem.checked(M, "start")[1]
+
+
+def _advice(solution):
+    if solution.stopped_by == "stalled":
+        return "a larger tol, a larger lam, or a start from the solution for a larger lam is within reach"
+    return "raise max_iter or max_seconds, or start from the solution for a larger lam"
 
 
 def _make_screening(screening):

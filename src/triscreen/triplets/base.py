@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -71,10 +72,20 @@ class TripletSet:
             raise InputError(f"the triplets have {len(first)} pairs: at most {MOST_PAIRS} can be listed")
         self.n_points = n_points
         self.first, self.second = first, second
-        self._ptr = np.searchsorted(first, np.arange(n_points + 1)).astype(np.int64)
-        self._back_ptr = np.zeros(n_points + 1, dtype=np.int64)
-        self._back_pair = np.empty(len(second), dtype=np.int32)
-        transpose_pairs(second, self._back_ptr, self._back_pair)
+
+    # The lists below have an entry per point, so they wait until X has shown that there are so many.
+
+    @cached_property
+    def _ptr(self):
+        """Pairs that begin with point i: _ptr[i] .. _ptr[i + 1]."""
+        return np.searchsorted(self.first, np.arange(self.n_points + 1)).astype(np.int64)
+
+    @cached_property
+    def _by_second(self):
+        """Pairs that end with point i: numbers[start[i] .. start[i + 1]]; returns (start, numbers)."""
+        start, numbers = np.zeros(self.n_points + 1, dtype=np.int64), np.empty(self.n_pairs, dtype=np.int32)
+        transpose_pairs(self.second, start, numbers)
+        return start, numbers
 
     @property
     def n_pairs(self):
@@ -84,7 +95,8 @@ class TripletSet:
     @property
     def nbytes(self):
         """Bytes that the set itself holds."""
-        return sum(a.nbytes for a in vars(self).values() if isinstance(a, np.ndarray))
+        held = [self._ptr, *self._by_second, *vars(self).values()]
+        return sum({id(a): a.nbytes for a in held if isinstance(a, np.ndarray)}.values())
 
     def check_points(self, n_points):
         """Refuse points that this set was not made for."""
@@ -120,7 +132,7 @@ class TripletSet:
         raise NotImplementedError
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
-        """Return the sum of w [l(m') - a (1 - m') + (g/2) a^2] with a from the margins m of dist and m' those of other."""
+        """Return the sum of w [l(m) - a (1 - m) + (g/2) a^2], a from the margins of dist and m the margins of other."""
         raise NotImplementedError
 
     def most_triplets_at_a_pair(self):
@@ -129,7 +141,7 @@ class TripletSet:
 
     def most_pairs_at_a_point(self):
         """Return the largest number of pairs that one point belongs to."""
-        return int((np.diff(self._ptr) + np.diff(self._back_ptr)).max(initial=0))
+        return int((np.diff(self._ptr) + np.diff(self._by_second[0])).max(initial=0))
 
     def distances(self, G, threads):
         """Return |G_a - G_b|^2 for every pair."""
@@ -154,18 +166,7 @@ class TripletSet:
         def task(c):
             start, stop = bounds[c], bounds[c + 1]
             rows = np.empty((stop - start, dim))
-            laplacian_rows(
-                X,
-                self.first,
-                self.second,
-                self._ptr,
-                self._back_ptr,
-                self._back_pair,
-                pair_weights,
-                rows,
-                start,
-                stop,
-            )
+            laplacian_rows(X, self.first, self.second, self._ptr, *self._by_second, pair_weights, rows, start, stop)
             np.matmul(X[start:stop].T, rows, out=parts[c])
 
         threads.run("matrix", task, chunks)
@@ -192,5 +193,5 @@ class TripletSet:
 
 
 def add_up(parts):
-    """Add the chunks' partial sums, column by column, exactly rounded."""
-    return [math.fsum(column) for column in parts.T]
+    """Add the chunks' totals and errors, column by column, exactly rounded."""
+    return [math.fsum(column) for column in parts.reshape(-1, parts.shape[-1]).T]

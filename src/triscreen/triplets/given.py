@@ -65,9 +65,10 @@ def given_triplets(indices, weights=None):
         whole = given.dtype.kind == "f" and np.isfinite(given).all() and (given == np.floor(given)).all()
         if not whole:
             raise InputError(f"indices has dtype {given.dtype}: indices must hold whole numbers")
-    if given.min() < 0 or given.max() > 2**31 - 2:
-        row = int(np.argmax(((given < 0) | (given > 2**31 - 2)).any(axis=1)))
-        raise InputError(f"indices[{row}] is {given[row].tolist()}: indices count points from 0 and cannot be negative")
+    for wrong, why in ((given < 0, "points are counted from 0"), (given > 2**31 - 2, "that is more points than fit")):
+        if wrong.any():
+            row = int(np.argmax(wrong.any(axis=1)))
+            raise InputError(f"indices[{row}] is {given[row].tolist()}: {why}")
     given = given.astype(np.int64)
     for column, name in ((1, "j"), (2, "l")):
         same = given[:, 0] == given[:, column]

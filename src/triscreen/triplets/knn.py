@@ -16,12 +16,12 @@ from triscreen._kernels.margins import (
     sweep_blocks,
 )
 from triscreen._kernels.neighbours import nearest_of_kind
-from triscreen._threads import Threads, chunk_bounds, count_chunks
+from triscreen._threads import Threads, chunk_bounds, count_chunks, single_threaded_blas
 from triscreen._validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
 from triscreen.triplets.base import MOST_PAIRS, Sums, TripletSet, add_up
 
-_DISTANCE_BLOCK_MIB = 64
+_DISTANCE_BLOCK = 32 * 2**20  # bytes
 _NAMED_CLASSES = 8
 
 
@@ -77,7 +77,7 @@ class KnnTriplets(TripletSet):
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""
         bounds = self._chunks()
-        sums = np.zeros((len(bounds) - 1, 3))
+        sums = np.zeros((len(bounds) - 1, 2, 3))
 
         def task(c):
             cross_blocks(dist, other, self._ptr, self._split, smoothing, gamma, sums[c], bounds[c], bounds[c + 1])
@@ -118,7 +118,7 @@ class KnnTriplets(TripletSet):
     def _in_chunks(self, kind, kernel, arguments, threads):
         bounds = self._chunks()
         pair_weights = np.empty(self.n_pairs)
-        sums = np.zeros((len(bounds) - 1, 3))
+        sums = np.zeros((len(bounds) - 1, 2, 3))
 
         def task(c):
             kernel(*arguments, pair_weights, sums[c], bounds[c], bounds[c + 1])
@@ -203,7 +203,8 @@ def _some(names):
 
 def _nearest(X, codes, k, threads):
     """Return two index arrays, a row a point: the k nearest of its class and of other classes; -1 where they end."""
-    from sklearn.metrics import pairwise_distances_chunked
+    from sklearn import config_context
+    from sklearn.metrics.pairwise import euclidean_distances
 
     n, dim = X.shape
     centred = X - X.mean(axis=0)
@@ -214,20 +215,19 @@ def _nearest(X, codes, k, threads):
     same = np.empty((n, k_same), dtype=np.int32)
     other = np.empty((n, min(k, n - 1)), dtype=np.int32)
 
-    def select(block, offset):
-        chunks = count_chunks(len(block), 4 * n)
-        bounds = chunk_bounds(len(block), chunks)
+    rows = max(1, _DISTANCE_BLOCK // (8 * n))  # at a time and thread
+    chunks = -(-n // rows)
+    bounds = chunk_bounds(n, chunks)
 
-        def task(c):
-            for wanted, out in ((True, same), (False, other)):
-                part = out[offset : offset + len(block)]
-                nearest_of_kind(block, error, X, codes, offset, part.shape[1], wanted, part, bounds[c], bounds[c + 1])
+    def task(c):
+        start, stop = bounds[c], bounds[c + 1]
+        with config_context(assume_finite=True):
+            block = euclidean_distances(
+                centred[start:stop], centred, squared=True, X_norm_squared=squares[start:stop], Y_norm_squared=squares
+            )
+        nearest_of_kind(block, error, X, codes, start, same.shape[1], True, same[start:stop])
+        nearest_of_kind(block, error, X, codes, start, other.shape[1], False, other[start:stop])
 
+    with single_threaded_blas():
         threads.run("neighbours", task, chunks)
-        return np.zeros(len(block))
-
-    for _ in pairwise_distances_chunked(
-        centred, reduce_func=select, metric="euclidean", squared=True, working_memory=_DISTANCE_BLOCK_MIB
-    ):
-        pass
     return same, other

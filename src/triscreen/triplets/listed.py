@@ -75,7 +75,7 @@ class ListedTriplets(TripletSet):
         chunks = int(np.clip(self.n_triplets // max(1, 4 * self.n_pairs), 1, 8))
         bounds = chunk_bounds(self.n_triplets, chunks)
         parts = np.zeros((chunks, self.n_pairs))
-        sums = np.zeros((chunks, 3))
+        sums = np.zeros((chunks, 2, 3))
 
         def task(c):
             kernel(*arguments, parts[c], sums[c], bounds[c], bounds[c + 1])
@@ -87,7 +87,7 @@ class ListedTriplets(TripletSet):
         """Return the slack at the margins of other of the alphas from the margins of dist."""
         chunks = count_chunks(self.n_triplets, 6)
         bounds = chunk_bounds(self.n_triplets, chunks)
-        sums = np.zeros((chunks, 3))
+        sums = np.zeros((chunks, 2, 3))
 
         def task(c):
             cross_list(
@@ -119,7 +119,7 @@ class ListedTriplets(TripletSet):
 
 
 def take(triplets, keep):
-    """Return (the kept triplets of any set as a list over the pairs and points they need, those pairs, those points)."""
+    """Return (the kept triplets of any set, as a list over the pairs and points they need; those pairs; those points)."""
     positive, negative = triplets.pair_numbers(keep)
     used = np.zeros(triplets.n_pairs, dtype=bool)
     used[positive] = used[negative] = True
