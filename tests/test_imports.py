@@ -23,6 +23,7 @@ STAGES = [
     "cones",
     "span",
     "engine",
+    "rounding",
     "problem",
     "screening",
     "solvers",

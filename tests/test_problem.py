@@ -268,14 +268,14 @@ def test_certifying_in_many_dimensions_needs_no_work_of_their_cube(monkeypatch):
 
 def large_case(kind, cone, gamma):
     rng = np.random.default_rng(5)
-    y = np.arange(900) % 3
-    X = rng.normal(size=(900, 6)) + 2 * rng.normal(size=(3, 6))[y]
+    y = np.arange(450) % 3
+    X = rng.normal(size=(450, 6)) + 2 * rng.normal(size=(3, 6))[y]
     if kind == "knn":
-        T = ts.knn_triplets(X, y, 24)
+        T = ts.knn_triplets(X, y, 20)
         w = np.ones(T.n_triplets)
     else:
         few = ts.knn_triplets(X[:60], y[:60], None).indices()
-        rows = few[rng.integers(0, len(few), 60_000)]
+        rows = few[rng.integers(0, len(few), 40_000)]
         w = rng.uniform(0.5, 2.0, len(rows))
         T = ts.given_triplets(rows, w)
     loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)

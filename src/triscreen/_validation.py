@@ -66,8 +66,10 @@ def as_labels(y, n_points):
         raise InputError(f"y has {len(y)} labels: X has {n_points} points, one label each is needed")
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
         raise InputError("y holds NaN or infinity: every point needs a label")
-    if y.dtype.kind == "O" and any(label is None or label != label for label in y):
-        raise InputError("y holds None or NaN: every point needs a label")
+    if y.dtype.kind in "mM" and np.isnat(y).any():
+        raise InputError("y holds NaT: every point needs a label")
+    if y.dtype.kind == "O" and any(_is_missing(label) for label in y):
+        raise InputError("y holds None, NaN or NA: every point needs a label")
     try:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as err:
@@ -75,6 +77,13 @@ def as_labels(y, n_points):
     if len(classes) < 2:
         raise InputError(f"y has one class only ({classes.tolist()[0]!r}): at least two classes are needed")
     return codes.astype(np.int64), classes
+
+
+def _is_missing(label):
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas' NA does not answer
+        return True
 
 
 def as_count(value, name, *, none=None):

@@ -64,7 +64,7 @@ class Engine:
         Pairs of this engine over pairs of the whole problem: what one evaluation counts as a pass.
     """
 
-    point_error = 4  # the points are exact to so many units of rounding; see triscreen.screening.rounding
+    point_error = 4  # the points are exact to so many units of rounding; see triscreen.rounding
 
     def __init__(self, points, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):
         self.points, self.triplets, self.loss, self.cone, self.threads = points, triplets, loss, cone, threads

@@ -26,6 +26,7 @@ from triscreen.cones import make_cone
 from triscreen.engine import Engine
 from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.losses import SmoothedHinge, check_loss
+from triscreen.rounding import Rounding
 from triscreen.span import span_basis
 from triscreen.triplets import TripletSet
 
@@ -44,11 +45,14 @@ class Certificate:
         Their difference, computed as a sum of non-negative terms; |M - M*|_F <= sqrt(2 gap / lam).
     rel_gap : float
         gap / |primal|.
+    rounding : float
+        The exact gap exceeds the computed one by no more than this, whatever the data (see `triscreen.rounding`).
     """
 
     primal: float
     dual: float
     gap: float
+    rounding: float
 
     @property
     def rel_gap(self):
@@ -76,8 +80,9 @@ class Problem(Engine):
     Attributes
     ----------
     n_points, n_features : int
-    points : array, shape (n, s)
-        The centred points, rotated to the s dimensions of their span where that pays (psd cone only).
+    points : array, shape (m, s)
+        The points that the triplets speak of, centred, and rotated to the s dimensions of their span where that pays
+        (psd cone only).
     basis : array, shape (d, s), or None
         The rotation.
 
@@ -106,6 +111,7 @@ class Problem(Engine):
         triplets.check_points(len(X))
         self.n_points, self.n_features = X.shape
         self._check_memory(cone, triplets)
+        X = X if triplets.point_ids is None else X[triplets.point_ids]
         centred = X - X.mean(axis=0)
         self.basis, points = None, centred
         if cone.name == "psd":
@@ -143,13 +149,17 @@ class Problem(Engine):
             (value, dual_term, slack), pair_weights = self.triplets.sweep_alpha(
                 dist, alpha, self.loss.gamma, self.threads
             )
-            projection = self.cone.project(self.assemble(pair_weights))
+            A = self.assemble(pair_weights)
+            projection = self.cone.project(A)
             gap = slack + self.cone.gap(core, projection, lam)
             primal = value + 0.5 * lam * float(np.vdot(core, core))
             dual = dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam)
-            return Certificate(primal + beyond, dual, gap + beyond)
+            error = self.rounding.gap(core, A, projection.plus, dist, gap, self.triplets.total_weight, lam, False)
+            return Certificate(primal + beyond, dual, gap + beyond, error)
         best = min((self.evaluate(core, dist, lam, s) for s in self.loss.smoothings), key=lambda e: e.gap)
-        return Certificate(best.primal + beyond, best.dual, best.gap + beyond)
+        own = best.sums.smoothing == self.loss.gamma
+        error = self.rounding.gap(core, best.A, best.dual_point.plus, dist, best.gap, best.sums.alpha, lam, own)
+        return Certificate(best.primal + beyond, best.dual, best.gap + beyond, error)
 
     @single_threaded_blas()
     def value(self, M, lam):
@@ -190,6 +200,11 @@ class Problem(Engine):
         return max(0.0, self.triplets.largest_margin(self.distances(factor)))
 
     @cached_property
+    def rounding(self):
+        """Bounds on what rounding does to this problem's numbers."""
+        return Rounding(self, self.point_error)
+
+    @cached_property
     def norms(self):
         """|H_t|_F (diagonal cone: |h_t|_2) of every triplet; computed when first needed, 8 bytes each."""
         n_triplets = self.triplets.n_triplets
@@ -199,7 +214,7 @@ class Problem(Engine):
 
         def task(c):
             part = slice(bounds[c], bounds[c + 1])
-            self.cone.norms(self.points, self.triplets.indices(part.start, part.stop), out[part])
+            self.cone.norms(self.points, self.triplets.local_indices(part.start, part.stop), out[part])
 
         self.threads.run("norms", task, chunks)
         return out

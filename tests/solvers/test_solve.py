@@ -203,6 +203,29 @@ def test_the_input_is_never_changed():
     assert np.array_equal(M, start)
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("far", [1e2, 1e4, 1e6, 1e8])
+def test_a_claim_holds_even_where_a_far_pair_eats_the_digits(seed, far):
+    """A positive pair that is very long: A has an eigenvalue of -far^2, and float64 may not see the others."""
+    rng = np.random.default_rng(seed)
+    direction = rng.normal(size=3)
+    X = np.vstack([rng.normal(size=(6, 3)), far * direction])
+    indices = np.array([[0, 6, 1], [2, 3, 4], [3, 2, 5], [1, 0, 4]])
+    problem = ts.Problem(X, ts.given_triplets(indices))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ts.ConvergenceWarning)
+        sol = ts.solve(problem, 0.3, max_iter=3000)
+    if sol.converged:
+        # Metrics that ignore the long direction are feasible; none of them may be better than the proof allows.
+        long = (X[0] - X[6]) / np.linalg.norm(X[0] - X[6])
+        basis = np.linalg.svd(long[None])[2][1:].T
+        inner = ts.Problem(X @ basis, ts.given_triplets(indices))
+        other = ts.solve(inner, 0.3, tol=1e-9)
+        assert other.primal >= sol.primal * (1 - 2 * sol.tol)
+    else:
+        assert sol.rel_gap > sol.tol or sol.rounding > sol.tol * sol.primal
+
+
 # -- starting, watching and stopping ----------------------------------------------------------------------------------
 
 
@@ -228,6 +251,7 @@ def test_the_hinge_starts_well_too():
 def test_passes_count_what_was_done():
     """Without a search on a segment: the start, and one evaluation per iteration; the final certificate is apart."""
     case = make_case(9, n=40, d=6, m=400)
+    case.problem.certificate(np.eye(6), 1.0)  # bounds on rounding are made once
     counted = []
     real = case.problem.triplets.distances
     case.problem.triplets.distances = lambda *a: counted.append(1) or real(*a)

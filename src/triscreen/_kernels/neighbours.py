@@ -9,13 +9,13 @@ _FEW = 64
 
 
 @njit(cache=True, nogil=True)
-def _kth_smallest(row, codes, own, skip, same, k):
-    """The k-th smallest entry of row over the points (not) of class own; infinity if there are fewer."""
+def _kth_smallest(row, error, codes, own, skip, same, k):
+    """The k-th smallest of row + error over the points (not) of class own; infinity if there are fewer."""
     count = 0
     best = np.empty(k if k <= _FEW else row.size)
     for j in range(row.size):
         if (codes[j] == own) == same and j != skip:
-            value = row[j]
+            value = row[j] + error[j]
             if k > _FEW or count < k:
                 place = count
                 count += 1
@@ -41,16 +41,15 @@ def nearest_of_kind(approximate, error, X, codes, offset, k, same, out):
     candidates; the order is that of the distances computed from differences, in float64, feature by feature.
     """
     dim = X.shape[1]
-    worst_error = error.max()
     candidates = np.empty(approximate.shape[1], np.int64)
     exact = np.empty(approximate.shape[1])
     for r in range(approximate.shape[0]):
         i = offset + r
         row = approximate[r]
-        limit = _kth_smallest(row, codes, codes[i], i, same, k) + 2.0 * (error[i] + worst_error)
+        limit = _kth_smallest(row, error, codes, codes[i], i, same, k) + 2.0 * error[i]
         count = 0
         for j in range(row.size):
-            if row[j] <= limit and (codes[j] == codes[i]) == same and j != i:
+            if row[j] - error[j] <= limit and (codes[j] == codes[i]) == same and j != i:
                 value = 0.0
                 for c in range(dim):
                     t = X[i, c] - X[j, c]

@@ -13,7 +13,7 @@ from numba import njit
 _U = 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
     """Lower bound of <H, X> over the sphere and <P, X> >= 0: max over mu >= 0 of <H - mu P, Q> - r |H - mu P|.
 
@@ -33,7 +33,7 @@ def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
     return hq - mu * pq - reach - e_hq - mu * e_pq - 8 * _U * (abs(hq) + mu * abs(pq) + reach)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zones):
     """Sphere + half-space; hq = <H, Q> and ph = <P, H> with their errors, one entry per triplet."""
     for t in range(hq.size):
@@ -47,7 +47,7 @@ def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zone
                 zones[t] = 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _secular(z, y, q, u, v):
     """f(z) = (1 + y s_uu)(1 - y s_vv) + y^2 s_uv^2, whose root below zero is the negative eigenvalue of Q + y H."""
     uu = 0.0
@@ -61,7 +61,7 @@ def _secular(z, y, q, u, v):
     return (1.0 + y * uu) * (1.0 - y * vv) + y * y * uv * uv
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _negative_eigenvalue(y, q, u, v, uu, vv, floor):
     """Return -z for the negative eigenvalue z of Q + y H, from below; 0 if it is above -floor."""
     low = -y * vv if y > 0.0 else y * uu  # Weyl: no eigenvalue lies below
@@ -79,7 +79,7 @@ def _negative_eigenvalue(y, q, u, v, uu, vv, floor):
     return -high
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _slope(z, y, q, u, v):
     """d z / d y = q'Hq for the unit eigenvector of the eigenvalue z of Q + y H."""
     uu = 0.0
@@ -105,16 +105,18 @@ def _slope(z, y, q, u, v):
     return (a * a - b * b) / size if size > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, floor, e_h, max_steps):
     """Is no X in the cone with <X, H> = level within radius of Q?  Maximise the SDLS dual over y, sign y > 0.
 
     D(y) = 2 y (level - <Q, H>) - y^2 |H|^2 + z(y)^2 is a lower bound of the squared distance for every y.
     """
     gain = sign * (level - hq)  # > 0
-    size = max(norm * norm, 1e-300)
+    size = norm * norm
     target = radius * radius * (1.0 + 16 * _U)
     y = gain / size
+    if not y < 1e150:
+        return False
     step_low = y
     step_high = np.inf
     for _ in range(max_steps):
@@ -143,7 +145,7 @@ def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, floor, e_h, m
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h, max_steps, zones):
     """Sphere + PSD cone for a PSD centre; Y: the points in its eigenbasis, q: its eigenvalues >= 0; O(d) a step."""
     dim = q.size
@@ -172,7 +174,7 @@ def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h
                 zones[t] = 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _least_orthant(sign, q, h, radius):
     """Lower bound of sign * h'x over |x - q| <= r, x >= 0: the best Lagrangian value over the multiplier 1/(2 tau).
 
@@ -215,7 +217,7 @@ def _least_orthant(sign, q, h, radius):
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def orthant_rule(X, q, triplets, hq, e_hq, radius, gamma, zones):
     """Sphere + orthant, for diagonal metrics: the exact least and largest margins over the region."""
     dim = q.size

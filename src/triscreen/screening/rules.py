@@ -3,7 +3,7 @@
 * sphere        <H, Q> -/+ r |H|, O(1) a triplet
 * linear        sphere and half-space <P, X> >= 0 (Theorem P4), O(1)
 * semidefinite  sphere and cone: the SDLS dual, O(d) a step where the centre is positive semi-definite, an
-                eigendecomposition a step where it is not; for diagonal metrics the exact minimum over sphere and orthant
+                eigendecomposition a step where it is not; diagonal metrics: the exact minimum over sphere and orthant
 
 A dearer rule sees only what the cheaper ones left. Zones: 0 undecided, 1 in L (margin below 1 - gamma for every
 metric in the region), 2 in R (margin above 1).
@@ -17,7 +17,7 @@ import numpy as np
 
 from triscreen._kernels.rules import linear_rule, orthant_rule, semidefinite_rule
 from triscreen._threads import chunk_bounds
-from triscreen.screening.rounding import U
+from triscreen.rounding import U
 from triscreen.screening.spheres import Sphere, split
 
 RULES = ("sphere", "linear", "semidefinite")
@@ -122,7 +122,7 @@ def semidefinite(engine, region, norms, zones):
         largest = float(np.abs(q).max()) if len(q) else 0.0
         psd = len(q) > 0 and q[0] >= -64 * len(q) * U * largest
         sizes = np.einsum("ij,ij->i", engine.points, engine.points)
-        floor = 256 * len(q) * U * max(largest, 1e-300)
+        floor = max(256 * len(q) * U * largest, 1e-250)
         e_h = 64 * (len(q) + engine.point_error) * U * float(sizes.max())
         if psd:
             q = np.maximum(q, 0.0)
@@ -140,7 +140,7 @@ def semidefinite(engine, region, norms, zones):
                 n = norms[left] * region.norm_factor
                 _by_eigendecompositions(engine.points, center, indices[left], hq, e_hq, n, region.radius, gamma, out)
 
-    indices = engine.triplets.indices()
+    indices = engine.triplets.local_indices()
     _in_chunks(engine, zones, kernel)
 
 

@@ -1,6 +1,6 @@
 """Spheres that contain the optimal metric M*, one function per theorem of the paper, and one more.
 
-The formulas are those of exact arithmetic; `triscreen.screening.rounding` makes a radius safe in floating point. Where
+The formulas are those of exact arithmetic; `triscreen.rounding` makes a radius safe in floating point. Where
 a function takes an evaluation, it is one of the problem whose M* is meant: of all triplets, for any lam; or of a
 problem
 reduced at lam, for that lam only (both problems have the same optimum there). For the hinge, evaluations carry a
@@ -114,7 +114,7 @@ def rpb(M0, lam0, lam):
 
 
 def rrpb(M0, lam0, lam, eps, dist=None, normal=None):
-    """Relaxed regularization path bound (Theorem RRPB), from M0 with |M0 - M0*| <= eps at lam0; dist: M0's, if known."""
+    """Relaxed regularization path bound (Theorem RRPB), from M0 with |M0 - M0*| <= eps at lam0; dist: M0's, if any."""
     change, scale = abs(lam0 - lam), (lam0 + lam) / (2 * lam)
     radius = change / (2 * lam) * float(np.linalg.norm(M0)) + (change + lam0 + lam) / (2 * lam) * eps
     terms = None if dist is None else (Term(scale, None, dist, trace(M0)),)

@@ -14,8 +14,9 @@ import numpy as np
 
 from triscreen._threads import Threads
 from triscreen.engine import Engine
+from triscreen.rounding import Rounding, U
 from triscreen.screening import rules, spheres
-from triscreen.screening.rounding import Rounding, U
+from triscreen.screening.rounding import gap_error, safe_radius
 from triscreen.triplets.listed import take
 
 # A list costs about three times as much per triplet as a block of nearest neighbours: leave blocks when that pays.
@@ -48,13 +49,25 @@ class Screener:
         self.passes = 0.0
         self._norms = problem.norms
         self._zones = np.zeros(problem.triplets.n_triplets, dtype=np.int8)
-        self._rounding = Rounding(problem, problem.point_error)
-        self.decided = np.zeros(2, dtype=np.int64)  # L, R that have left the engine
+        self.rounding = problem.rounding
+        self._gone = np.zeros(
+            0, dtype=np.int8
+        )  # zones of all triplets when some left, and the numbers of those that stay
+        self._numbers = None
 
     @property
     def undecided(self):
         """How many triplets have no zone yet."""
         return int(np.count_nonzero(self._zones == rules.UNDECIDED))
+
+    @property
+    def zones(self):
+        """The zone of every triplet of the problem."""
+        if self._numbers is None:
+            return self._zones
+        zones = self._gone.copy()
+        zones[self._numbers] = self._zones
+        return zones
 
     def start(self, evaluation, lam0):
         """Screen with the start; lam0: the lambda that it is a solution for, or None. Returns the new evaluation."""
@@ -87,7 +100,7 @@ class Screener:
             sphere = spheres.rpb(M0, lam0, self.lam)
         else:
             gap = evaluation.slack + cone.gap(M0, evaluation.dual_point, lam0)
-            eps = np.sqrt(2 * (gap + self._rounding.gap(evaluation, lam0)) / lam0) + self._rounding.element(M0)
+            eps = np.sqrt(2 * (gap + gap_error(self.rounding, evaluation, lam0)) / lam0) + self.rounding.element(M0)
             normal = spheres.normal_of(cone, evaluation.dual_point)
             sphere = spheres.rrpb(M0, lam0, self.lam, float(eps), evaluation.dist, normal)
         return sphere
@@ -119,8 +132,10 @@ class Screener:
 
     def _apply(self, sphere, evaluation, n_iter):
         """Run the rules, cheap to dear, on one sphere."""
-        engine, rounding = self.engine, self._rounding
-        radius = rounding.radius(sphere, evaluation, self.lam)
+        if not self.undecided:
+            return
+        engine, rounding = self.engine, self.rounding
+        radius = safe_radius(rounding, sphere, evaluation, self.lam)
         if self.screening.include_solution:
             radius += np.sqrt(2 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
         if not np.isfinite(radius):
@@ -164,7 +179,7 @@ class Screener:
         old, triplets = self.engine, self.engine.triplets
         left = self._zones == rules.UNDECIDED
         linear = self._zones == rules.LINEAR
-        matrix, weight, error = old.linear_matrix, old.linear_weight, self._rounding.linear_error
+        matrix, weight, error = old.linear_matrix, old.linear_weight, self.rounding.linear_error
         if linear.any():
             positive, negative = triplets.pair_numbers(linear)
             w = np.ones(len(positive)) if triplets.weights is None else triplets.weights[linear]
@@ -173,8 +188,12 @@ class Screener:
             self.passes += 0.5 * old.share
             matrix = added if matrix is None else matrix + added
             weight += float(w.sum())
-            error += self._rounding.matrix_of(float(w.sum())) + U * float(np.linalg.norm(matrix))
-        self.decided += self._counts()
+            error += self.rounding.sum_of_h(float(w.sum())) + U * float(np.linalg.norm(matrix))
+        if self._numbers is None:
+            self._gone, self._numbers = self._zones, np.flatnonzero(left)
+        else:
+            self._gone[self._numbers] = self._zones
+            self._numbers = self._numbers[left]
         problem = self.problem
         kept, pairs, points = take(triplets, left)
         self.engine = Engine(
@@ -187,8 +206,9 @@ class Screener:
             weight,
             len(pairs) / problem.triplets.n_pairs,
         )
+        self.engine.point_error = problem.point_error
         self._norms = self._norms[left]
         self._zones = np.zeros(len(self._norms), dtype=np.int8)
-        self._rounding = Rounding(self.engine, problem.point_error, error)
+        self.rounding = Rounding(self.engine, problem.point_error, error)
         self.passes += 0.5 * self.engine.share
         return self.engine.evaluate(evaluation.M, evaluation.dist[pairs], self.lam, evaluation.sums.smoothing)

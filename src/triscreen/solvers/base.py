@@ -6,9 +6,8 @@ A solver is an object with numbers for attributes and one method,
 
 that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
 iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)``
-returns,
-a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole evaluation
-as ``engine.share``. Nothing it claims is believed: the result is certified again from M alone.
+returns, a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole
+evaluation as ``engine.share``. Nothing it claims is believed: the result is certified again from M alone.
 """
 
 from __future__ import annotations
@@ -59,10 +58,12 @@ class Solution:
         Exactly what ``problem.certificate(M, lam)`` returns; |M - M*|_F <= `radius`.
     tol : float
         The relative gap that was asked for.
+    rounding : float
+        Bound on what rounding may have hidden of the gap; tiny unless the data mix very different scales.
     converged : bool
-        rel_gap <= tol.
+        The gap, and its rounding, are at most tol |primal|.
     stopped_by : str
-        "converged", "max_iter", "max_seconds", "callback", "stalled" or "interrupt".
+        "converged", "max_iter", "max_seconds", "callback", "stalled", "rounding" or "interrupt".
     n_iter : int
     passes : float
         Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2. The final certificate is
@@ -82,6 +83,7 @@ class Solution:
     primal: float
     dual: float
     gap: float
+    rounding: float
     tol: float
     stopped_by: str
     n_iter: int
@@ -98,8 +100,8 @@ class Solution:
 
     @property
     def converged(self):
-        """Whether the relative gap is at most tol."""
-        return bool(self.rel_gap <= self.tol)
+        """Whether the relative gap is at most tol, and rounding cannot have hidden more than that."""
+        return bool(max(self.gap, self.rounding) <= self.tol * abs(self.primal))
 
     @property
     def radius(self):

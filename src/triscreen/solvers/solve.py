@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from triscreen._validation import as_count, as_positive
 from triscreen.errors import ConvergenceWarning, InputError, Interrupted
 from triscreen.problem import Problem
 from triscreen.screening import Screening
+from triscreen.screening.rounding import gap_error
 from triscreen.screening.state import Screener
 from triscreen.solvers.base import Monitor, Solution
 from triscreen.solvers.bb import BarzilaiBorwein
@@ -123,10 +125,12 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
                 monitor.stopped_by = "stalled"  # a solver that does nothing would do so for ever
         if monitor.stopped_by == "converged":
             if screening is not None and screening.include_solution:
-                return _solution(problem, now.M, now, tol, monitor)
+                return _solution(problem, now.M, now, gap_error(monitor.screener.rounding, now, lam), tol, monitor)
             solution = _certified(problem, monitor.best.M, tol, monitor)
             if solution.converged:
                 return solution
+            if solution.rel_gap <= tol:
+                return replace(solution, stopped_by="rounding")
             # Rounding between the two coordinate systems ate the last digit: ask for a little more.
             monitor.stopped_by = None if monitor.tol > 0.1 * tol else "stalled"
             monitor.tol *= 0.5
@@ -167,16 +171,17 @@ def _first_smoothing(problem, lam, M, dist, smoothing, monitor):
 
 def _certified(problem, core, tol, monitor):
     certificate = problem.certificate(problem.from_core(core), monitor.lam)
-    return _solution(problem, core, certificate, tol, monitor)
+    return _solution(problem, core, certificate, certificate.rounding, tol, monitor)
 
 
-def _solution(problem, core, certificate, tol, monitor):
+def _solution(problem, core, certificate, rounding, tol, monitor):
     return Solution(
         lam=monitor.lam,
         M=np.array(problem.from_core(core)),
         primal=certificate.primal,
         dual=certificate.dual,
         gap=certificate.gap,
+        rounding=rounding,
         tol=tol,
         stopped_by=monitor.stopped_by,
         n_iter=monitor.n_iter,
@@ -196,6 +201,11 @@ def _core_start(problem, start):
 
 
 def _advice(solution):
+    if solution.stopped_by == "rounding":
+        proven = solution.rounding / abs(solution.primal)
+        return (
+            f"float64 can prove no more than {proven:.2g} for this data; rescale features or points that dwarf the rest"
+        )
     if solution.stopped_by == "stalled":
         return "a larger tol, a larger lam, or a start from the solution for a larger lam is within reach"
     return "raise max_iter or max_seconds, or start from the solution for a larger lam"

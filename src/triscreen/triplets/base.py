@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -55,7 +54,8 @@ class TripletSet:
     Attributes
     ----------
     n_points, n_triplets, n_pairs : int
-        ``n_points``: the points that the indices speak of. A `Problem` needs that many.
+    point_ids : array or None
+        The rows of X that the triplets speak of, n_points of them; None: all. Pairs count within these.
     total_weight : float
         Sum of the triplets' weights.
     first, second : int32 arrays (n_pairs,)
@@ -65,6 +65,7 @@ class TripletSet:
     n_triplets: int
     total_weight: float
     weights = None  # 1 each
+    point_ids = None  # all
     listed = False  # does every triplet take memory of its own?
 
     def _set_pairs(self, n_points, first, second):
@@ -72,20 +73,11 @@ class TripletSet:
             raise InputError(f"the triplets have {len(first)} pairs: at most {MOST_PAIRS} can be listed")
         self.n_points = n_points
         self.first, self.second = first, second
-
-    # The lists below have an entry per point, so they wait until X has shown that there are so many.
-
-    @cached_property
-    def _ptr(self):
-        """Pairs that begin with point i: _ptr[i] .. _ptr[i + 1]."""
-        return np.searchsorted(self.first, np.arange(self.n_points + 1)).astype(np.int64)
-
-    @cached_property
-    def _by_second(self):
-        """Pairs that end with point i: numbers[start[i] .. start[i + 1]]; returns (start, numbers)."""
-        start, numbers = np.zeros(self.n_points + 1, dtype=np.int64), np.empty(self.n_pairs, dtype=np.int32)
-        transpose_pairs(self.second, start, numbers)
-        return start, numbers
+        # Pairs that begin with point i: _ptr[i] .. _ptr[i + 1]; that end with it: _back_pair[_back_ptr[i] .. ].
+        self._ptr = np.searchsorted(first, np.arange(n_points + 1)).astype(np.int64)
+        self._back_ptr = np.zeros(n_points + 1, dtype=np.int64)
+        self._back_pair = np.empty(len(second), dtype=np.int32)
+        transpose_pairs(second, self._back_ptr, self._back_pair)
 
     @property
     def n_pairs(self):
@@ -95,15 +87,19 @@ class TripletSet:
     @property
     def nbytes(self):
         """Bytes that the set itself holds."""
-        held = [self._ptr, *self._by_second, *vars(self).values()]
-        return sum({id(a): a.nbytes for a in held if isinstance(a, np.ndarray)}.values())
+        return sum(a.nbytes for a in vars(self).values() if isinstance(a, np.ndarray))
 
     def check_points(self, n_points):
         """Refuse points that this set was not made for."""
         raise NotImplementedError
 
     def indices(self, start=0, stop=None):
-        """Return the triplets start <= t < stop as rows (i, j, l), in the order in which alpha counts them."""
+        """Return the triplets start <= t < stop as rows (i, j, l) of X, in the order in which alpha counts them."""
+        local = self.local_indices(start, stop)
+        return local if self.point_ids is None else self.point_ids[local]
+
+    def local_indices(self, start=0, stop=None):
+        """Like `indices`, counting only the points that the set speaks of."""
         raise NotImplementedError
 
     def sweep(self, dist, smoothing, threads):
@@ -141,7 +137,7 @@ class TripletSet:
 
     def most_pairs_at_a_point(self):
         """Return the largest number of pairs that one point belongs to."""
-        return int((np.diff(self._ptr) + np.diff(self._by_second[0])).max(initial=0))
+        return int((np.diff(self._ptr) + np.diff(self._back_ptr)).max(initial=0))
 
     def distances(self, G, threads):
         """Return |G_a - G_b|^2 for every pair."""
@@ -157,7 +153,7 @@ class TripletSet:
 
     def matrix(self, X, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
-        n, dim = self.n_points, X.shape[1]  # X may have points that no pair speaks of
+        n, dim = X.shape
         # The partial matrices together are no larger than X.
         chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
         bounds = chunk_bounds(n, chunks)
@@ -166,7 +162,9 @@ class TripletSet:
         def task(c):
             start, stop = bounds[c], bounds[c + 1]
             rows = np.empty((stop - start, dim))
-            laplacian_rows(X, self.first, self.second, self._ptr, *self._by_second, pair_weights, rows, start, stop)
+            laplacian_rows(
+                X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start, stop
+            )
             np.matmul(X[start:stop].T, rows, out=parts[c])
 
         threads.run("matrix", task, chunks)

@@ -13,8 +13,9 @@ class GivenTriplets(ListedTriplets):
     """Triplets from a list of comparisons; make one with `given_triplets`."""
 
     def __init__(self, indices, weights):
-        n_points = int(indices.max()) + 1
-        keys = np.concatenate([_pair_keys(indices[:, 0], indices[:, c], n_points) for c in (1, 2)])
+        self.point_ids, local = np.unique(indices, return_inverse=True)
+        local, n_points = local.reshape(indices.shape), len(self.point_ids)
+        keys = np.concatenate([_pair_keys(local[:, 0], local[:, c], n_points) for c in (1, 2)])
         keys, numbers = np.unique(keys, return_inverse=True)
         first, second = (part.astype(np.int32) for part in np.divmod(keys, n_points))
         positive, negative = numbers.reshape(2, -1).astype(np.int32)
@@ -22,10 +23,10 @@ class GivenTriplets(ListedTriplets):
 
     def check_points(self, n_points):
         """Refuse X with fewer points than the largest index needs."""
-        if n_points < self.n_points:
+        largest = int(self.point_ids[-1])
+        if n_points <= largest:
             raise InputError(
-                f"indices go up to {self.n_points - 1}: X has {n_points} points, so they must lie between 0 and "
-                f"{n_points - 1}"
+                f"indices go up to {largest}: X has {n_points} points, so they must lie between 0 and {n_points - 1}"
             )
 
 

@@ -46,7 +46,7 @@ class KnnTriplets(TripletSet):
         if n_points != self.n_points:
             raise InputError(f"X has {n_points} points: these triplets were made from {self.n_points} points")
 
-    def indices(self, start=0, stop=None):
+    def local_indices(self, start=0, stop=None):
         """Return the triplets start <= t < stop as rows (i, j, l)."""
         start, stop, _ = slice(start, stop).indices(self.n_triplets)
         out = np.empty((max(0, stop - start), 3), dtype=np.int32)

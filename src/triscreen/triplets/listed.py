@@ -35,8 +35,8 @@ class ListedTriplets(TripletSet):
         """The triplets' weights; None: 1 each."""
         return self._weights if len(self._weights) else None
 
-    def indices(self, start=0, stop=None):
-        """Return the triplets start <= t < stop as rows (i, j, l), in the order they were given."""
+    def local_indices(self, start=0, stop=None):
+        """Return the triplets start <= t < stop as rows of the points that the set speaks of."""
         pos, neg = self._positive[start:stop], self._negative[start:stop]
         ends = np.stack([self.first[pos], self.second[pos], self.first[neg], self.second[neg]], axis=1)
         # The anchor is the point that both pairs share; where both points are shared, j = l and either one will do.
@@ -119,7 +119,7 @@ class ListedTriplets(TripletSet):
 
 
 def take(triplets, keep):
-    """Return (the kept triplets of any set, as a list over the pairs and points they need; those pairs; those points)."""
+    """Return (the kept triplets of any set, listed over the pairs and points they need; those pairs; those points)."""
     positive, negative = triplets.pair_numbers(keep)
     used = np.zeros(triplets.n_pairs, dtype=bool)
     used[positive] = used[negative] = True

@@ -1,0 +1,96 @@
+"""What rounding can do to distances, margins, norms and gaps.
+
+u = 2^-53, s = dimensions of the core, d = features of X, |x| the Euclidean norm of a (centred) point, M = F F'.
+Every bound is a constant times u times magnitudes, valid for any order of summation.
+
+* **Points.** The core points differ from the exact ones by at most k u |x|, k = 4, or 4 + 2d where they were rotated.
+* **Distances** are |G_a - G_b|^2 with G = X F, a product of length s. With E = (2s + 16 + k) u |F|_F (|x_a| + |x_b|),
+  a distance D is off by at most 2 sqrt(D) E + E^2 + (2s + 16) u D. This also covers subtracting two of them, and convex
+  combinations of distances (|F|_F^2 is the trace of the combination).
+* **Norms** |H| (a sum of non-negative terms) are off by at most (2s + 16) u |H| + 16 k' u x^2 with x the largest |x|
+  and k' = 2s + 16 + k.
+* **A** = sum_t w_t a_t H_t through pair weights: an entry is a sum over the triplets of a pair, the pairs of a point
+  and the points, so |dA| <= 2 K u (sum_t w_t a_t) g with g the largest |x_a - x_b| (|x_a| + |x_b|) over pairs and
+  K = points + most pairs at a point + most triplets at a pair + 8s + k. Constant parts of a reduced problem add the
+  bound they were made with, the eigendecomposition adds 32 s u |A|. The alphas are exact: any number in [0, 1] will do.
+* **Gap.** As a function of A it has the gradient M(a) - M, so it is off by
+  |M - M(a)| |dA| + |dA|^2/(2 lam) + |[A]_-| |dM|, with |dM| <= 32 s u trace(M) between M and the factor that its
+  distances came from. Alphas from margins that are off by e cost another 3 W e^2/g (smoothed hinge, W the weight of all
+  triplets) or W e (hinge).
+
+`triscreen.screening.rounding` says what these errors do to spheres and rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+U = 2.0**-53
+
+
+class Rounding:
+    """Bounds for one engine; ``point_error`` is k above, ``linear_error`` bounds the error of its constant matrix."""
+
+    def __init__(self, engine, point_error, linear_error=0.0):
+        self.engine = engine
+        self.point_error = point_error
+        self.linear_error = linear_error
+        triplets, dim = engine.triplets, engine.points.shape[1]
+        sizes = np.sqrt(np.einsum("ij,ij->i", engine.points, engine.points))
+        self._reach = sizes[triplets.first] + sizes[triplets.second]
+        self._distance = (2 * dim + 16 + point_error) * U
+        self._relative = (2 * dim + 16) * U
+        largest = float(sizes.max(initial=0.0))
+        self.norm_factor = 1 + self._relative
+        self.norm_offset = 16 * self._distance * largest**2
+        euclid = triplets.distances(engine.points, engine.threads)
+        terms = len(engine.points) + triplets.most_pairs_at_a_point() + triplets.most_triplets_at_a_pair()
+        self._matrix = 2 * (terms + 8 * dim + point_error) * U * float((np.sqrt(euclid) * self._reach).max(initial=0.0))
+        self._dim = dim
+
+    def distances(self, dist, trace):
+        """Bound on the error of pair distances under F F' with |F|_F^2 = trace."""
+        step = self._distance * np.sqrt(max(trace, 0.0)) * self._reach
+        return 2 * np.sqrt(np.maximum(dist, 0.0)) * step + step * step + self._relative * np.abs(dist)
+
+    def element(self, M):
+        """Bound on |M - F F'| for the factor that M's distances came from."""
+        return 32 * self._dim * U * float(M.sum() if M.ndim == 1 else np.trace(M))
+
+    def sum_of_h(self, weight):
+        """Bound on the error of sum_t w_t a_t H_t with sum_t w_t a_t = weight."""
+        return self._matrix * weight
+
+    def matrix(self, A, weight):
+        """Bound on |A - its exact value|, the eigendecomposition of A included."""
+        return self.sum_of_h(weight) + self.linear_error + 32 * self._dim * U * float(np.linalg.norm(A))
+
+    def margin(self, dist, trace):
+        """Bound on the error of any margin under F F'."""
+        return 2 * float(self.distances(dist, trace).max(initial=0.0))
+
+    def gap(self, M, A, plus, dist, gap, weight, lam, own_alpha):
+        """Bound on how much the exact gap may exceed the computed one.
+
+        Parameters
+        ----------
+        M, A, plus, dist : arrays
+            Where; A and its projection; the pair distances under M.
+        gap : float
+            As computed.
+        weight : float
+            sum_t w_t a_t, or more.
+        own_alpha : bool
+            Do the alphas come from the margins of M by the loss's own gamma?
+        """
+        dA = self.matrix(A, weight)
+        away = float(np.linalg.norm(M - plus / lam))
+        minus = float(np.linalg.norm(A - plus))
+        e = self.margin(dist, max(0.0, _trace(M)))
+        total, gamma = self.engine.triplets.total_weight, self.engine.loss.gamma
+        slack = 3 * total * (e + 4 * U * gamma) ** 2 / gamma if own_alpha else total * e
+        return away * dA + dA * dA / (2 * lam) + minus * self.element(M) + slack + 1e-13 * gap
+
+
+def _trace(M):
+    return float(M.sum() if M.ndim == 1 else np.trace(M))

@@ -1,0 +1,175 @@
+"""The safety sweep: every triplet screened by any sphere, rule or range, from any reference, against a reference optimum.
+
+A decision is wrong if the reference optimum has the triplet on the other side by more than |H| times its certified radius
+(plus the bound on the rounding of the check itself); closer ones cannot be judged and are counted apart.
+
+    python tests/screening/safety.py [problems]      the long run; 2,000 problems by default
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from problems import random_metric
+
+import triscreen as ts
+from triscreen.screening.ranges import general_form, general_ranges, rrpb_ranges
+from triscreen.screening.state import Screener
+
+BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rrpb", "mid")
+KINDS = ("plain", "tiny", "huge", "offset", "duplicates", "rank one", "near ties", "d > n", "mixed scales")
+
+
+def make_problem(seed):
+    """A random problem, adversarial in one way or another; returns (problem, description)."""
+    rng = np.random.default_rng(seed)
+    kind = KINDS[seed % len(KINDS)]
+    n, d = int(rng.integers(8, 26)), int(rng.integers(1, 6))
+    if kind == "d > n":
+        n, d = 8, 12
+    y = rng.integers(0, 3, n)
+    y[:4] = [0, 0, 1, 1]
+    X = rng.normal(size=(n, d)) + rng.uniform(0.3, 2) * rng.normal(size=(3, d))[y]
+    if kind == "tiny":
+        X *= 1e-8
+    elif kind == "huge":
+        X *= 1e8
+    elif kind == "offset":
+        X += 1e6
+    elif kind == "duplicates":
+        X = X[rng.integers(0, n, n)]
+    elif kind == "rank one":
+        X = np.outer(rng.normal(size=n) + y, rng.normal(size=d))
+    elif kind == "near ties":
+        X = np.round(X * 2) / 2
+    elif kind == "mixed scales":
+        X *= 10.0 ** rng.uniform(-4, 4, d)
+    gamma = float(rng.choice([0.0, 1e-6, 1e-3, 0.05, 0.3, 1.0], p=[0.1, 0.1, 0.1, 0.4, 0.2, 0.1]))
+    cone = "diagonal" if rng.uniform() < 0.35 else "psd"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ts.SmallClassWarning)
+        T = ts.knn_triplets(X, y, int(rng.integers(1, 6)), n_jobs=1)
+    if rng.uniform() < 0.4:
+        T = ts.given_triplets(T.indices(), rng.uniform(0.1, 5, T.n_triplets))
+    loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
+    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=1), f"{kind}, {cone}, gamma={gamma:g}"
+
+
+def check(problem, zones, exact, counts, label):
+    """Compare zones with the margins at the reference optimum."""
+    margins, doubt = exact
+    gamma = problem.loss.gamma
+    for zone, wrong_by in ((2, 1 - margins), (1, margins - (1 - gamma))):
+        chosen = zones == zone
+        counts["decisions"] += int(chosen.sum())
+        wrong = chosen & (wrong_by > doubt)
+        counts["undecidable"] += int((chosen & (np.abs(wrong_by) <= doubt)).sum())
+        if wrong.any():
+            counts["wrong"] += int(wrong.sum())
+            counts[f"wrong: {label}"] += int(wrong.sum())
+
+
+def margins_at(problem, M):
+    """Margins at a core M, and a bound of their rounding."""
+    dist = problem.distances(problem.cone.project(M).factor)
+    trace = float(M.sum() if M.ndim == 1 else np.trace(M))
+    everything = np.ones(problem.triplets.n_triplets, dtype=bool)
+    positive, negative = problem.triplets.pair_numbers(everything)
+    errors = problem.rounding.distances(dist, trace)
+    return dist[negative] - dist[positive], errors[negative] + errors[positive], dist
+
+
+def sweep(seeds):
+    """Run the sweep; returns the counts."""
+    counts = Counter()
+    for seed in seeds:
+        problem, kind = make_problem(seed)
+        top = problem._lambda_max
+        if top == 0:
+            counts["no positive part"] += 1
+            continue
+        counts["problems"] += 1
+        rng = np.random.default_rng(seed)
+        lam = top * 10 ** rng.uniform(-2.5, 0.3)
+        hinge = problem.loss.gamma == 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ts.ConvergenceWarning)
+            tight = {"tol": 1e-7 if hinge else 1e-13, "screening": None, "max_iter": 1500}
+            best = ts.solve(problem, lam, **tight)
+            early = ts.solve(problem, lam, screening=None, tol=1e-15, max_iter=int(rng.integers(1, 8)))
+            lam0 = lam * rng.choice([1.1, 0.9, 1.5])
+            previous = ts.solve(problem, lam0, screening=None, tol=1e-4, max_iter=500)
+        core = problem.to_core(best.M)[0]
+        margins, errors, _ = margins_at(problem, core)
+        radius = np.sqrt(2 * (best.gap + best.rounding) / lam)
+        exact = margins, problem.norms * radius * (1 + 1e-9) + errors + 1e-15
+        size = float(np.linalg.norm(core)) or 1.0
+        dim = problem.points.shape[1]
+        references = {
+            "zero": (np.zeros_like(core), None),
+            "random": (random_metric(seed, dim, problem.cone.name, size * 10 ** rng.uniform(-1, 1) / dim), None),
+            "early": (problem.to_core(early.M)[0], None),
+            "previous": (problem.to_core(previous.M)[0], lam0),
+            "optimum": (core, None),
+        }
+        for name, (M, other) in references.items():
+            dist = problem.distances(problem.cone.project(M).factor)
+            smoothing = 10 ** rng.uniform(-4, 0) if hinge else problem.loss.gamma
+            e = problem.evaluate(M, dist, lam, smoothing)
+            for bound in BOUNDS:
+                if bound == "rrpb" and other is None:
+                    continue
+                for rule in ("sphere", "linear", "semidefinite"):
+                    screener = Screener(problem, ts.Screening((bound,), rule=rule), lam, 1e-6)
+                    screener.start(e, other)
+                    check(problem, screener.zones, exact, counts, f"{kind}, {name}, {bound}, {rule}, seed {seed}")
+            # and twice: the second time on the reduced problem
+            screener = Screener(problem, ts.Screening(("mid", "pgb", "gb"), rule="semidefinite"), lam, 1e-6)
+            screener.step(screener.start(e, other), 1)
+            check(problem, screener.zones, exact, counts, f"{kind}, {name}, twice, seed {seed}")
+            if other is not None:
+                ranges_at(problem, e, lam0, lam, exact, counts, f"{kind}, {name}, seed {seed}")
+    return counts
+
+
+def ranges_at(problem, e, lam0, lam, exact, counts, label):
+    """Ranges from the previous lambda, tested at this one."""
+    from triscreen.screening.rounding import gap_error
+
+    gamma, norms = problem.loss.gamma, problem.norms * problem.rounding.norm_factor + problem.rounding.norm_offset
+    margins, errors, dist = margins_at(problem, e.M)
+    gap = e.slack + problem.cone.gap(e.M, e.dual_point, lam0) + gap_error(problem.rounding, e, lam0)
+    eps = np.sqrt(2 * gap / lam0) + problem.rounding.element(e.M)
+    found = {"rrpb": rrpb_ranges(margins, errors, norms, float(np.linalg.norm(e.M)), lam0, eps, gamma)}
+    plus, plus_errors, _ = margins_at(problem, e.dual_point.plus)
+    dA = problem.rounding.matrix(e.A, e.sums.alpha)
+    for name in ("dgb", "mid"):
+        _, weight, (a, b, c) = general_form(name, problem.cone, e)
+        # safe side: the gap's error at the worse of the two ends, and dA in the centre, as in screening.rounding
+        worst = max(gap_error(problem.rounding, e, v) for v in (0.2 * lam0, lam0, 5 * lam0))
+        square = (a * (1 + 1e-9), b + 2 * worst + 1e-9 * abs(b), c * (1 + 1e-9) + dA**2 + 2 * dA * np.sqrt(c))
+        slope = np.zeros_like(plus) if name == "dgb" else plus / 2
+        slope_error = np.zeros_like(plus) if name == "dgb" else plus_errors / 2
+        found[name] = general_ranges(weight * margins, slope, (errors, slope_error), norms, square, lam0, gamma)
+    for name, intervals in found.items():
+        zones = np.zeros(len(margins), dtype=np.int8)
+        for zone, (low, high) in intervals.items():
+            zones[(low < lam) & (lam < high)] = zone
+        check(problem, zones, exact, counts, f"range {name}, {label}")
+
+
+if __name__ == "__main__":
+    total, begin = int(sys.argv[1]) if len(sys.argv) > 1 else 2000, time.perf_counter()
+    counts = Counter()
+    for start in range(0, total, 50):
+        counts += sweep(range(start, min(start + 50, total)))
+        print(f"{start + 50:6d}  {time.perf_counter() - begin:7.0f} s  {dict(counts)}", flush=True)
+    sys.exit(1 if counts["wrong"] else 0)

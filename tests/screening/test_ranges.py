@@ -1,0 +1,113 @@
+"""Intervals of lambda against the sphere rule applied at each lambda."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import make_case, random_metric
+
+from triscreen.screening import spheres
+from triscreen.screening.ranges import Ranges, general_form, general_ranges, rrpb_ranges
+
+
+def brute(margin_at, norms, radius_at, lam, gamma):
+    h, r = margin_at(lam), radius_at(lam)
+    return {2: h - r * norms > 1, 1: h + r * norms < 1 - gamma}
+
+
+def compare(ranges, decided_at, lam0, clear=1e-5):
+    """Inside an interval the rule holds; and where it holds from lam0 on without a break, the interval reaches."""
+    for direction in (0.97, 1.03):
+        lam, steps = lam0, 120
+        alive = {zone: decided_at(lam0)[zone] for zone in (1, 2)}
+        for _ in range(steps):
+            now = decided_at(lam)
+            for zone in (1, 2):
+                low, high = ranges[zone]
+                inside = (low < lam) & (lam < high)
+                assert not (inside & ~now[zone]).any()
+                alive[zone] = alive[zone] & now[zone]
+                surely = alive[zone] & ~inside
+                # only those within a hair of an end may be missing
+                near = (np.abs(low / lam - 1) < clear) | (np.abs(high / lam - 1) < clear)
+                assert not (surely & ~near).any()
+            lam *= direction
+
+
+@given(st.integers(0, 10**6), st.floats(0, 0.2), st.floats(-1, 1), st.sampled_from([0.05, 0.5, 0.0]))
+def test_rrpb_intervals(seed, eps, log_size, gamma):
+    rng = np.random.default_rng(seed)
+    size, lam0, n = 10**log_size, 3.0, 400
+    norms = 10 ** rng.uniform(-2, 1.5, n)
+    margins = size * norms * rng.uniform(-1, 1, n)
+    ranges = rrpb_ranges(margins, np.zeros(n), norms, size, lam0, eps * size, gamma)
+
+    def margin_at(lam):
+        return (lam0 + lam) / (2 * lam) * margins
+
+    def radius_at(lam):
+        change = abs(lam0 - lam)
+        return change / (2 * lam) * size + (change + lam0 + lam) / (2 * lam) * eps * size
+
+    compare(ranges, lambda lam: brute(margin_at, norms, radius_at, lam, gamma), lam0)
+
+
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+@pytest.mark.parametrize("name", ["gb", "dgb", "mid"])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 5, 6])
+def test_general_intervals(cone, name, seed):
+    case = make_case(seed, cone=cone, gamma=0.3, m=200)
+    problem = case.problem
+    lam0 = 0.2 * problem.lambda_max()
+    M = random_metric(seed, 3, cone, 0.05)
+    e = problem.evaluate(M, problem.distances(problem.cone.project(M).factor), lam0, 0.3)
+    B, weight, square = general_form(name, problem.cone, e)
+    H = np.einsum("ti,tj->tij", *[case.X[case.indices[:, 0]] - case.X[case.indices[:, 2]]] * 2)
+    H -= np.einsum("ti,tj->tij", *[case.X[case.indices[:, 0]] - case.X[case.indices[:, 1]]] * 2)
+    if cone == "diagonal":
+        H = np.einsum("tii->ti", H)
+    flat = H.reshape(len(H), -1)
+    hA, hB = weight * flat @ M.ravel(), flat @ B.ravel()
+    zero = np.zeros(len(H))
+    ranges = general_ranges(hA, hB, (zero, zero), problem.norms, square, lam0, 0.3)
+
+    def sphere_at(lam):
+        return getattr(spheres, name)(problem.cone, e, lam)
+
+    # the general form is the sphere itself, for every lambda
+    for lam in (0.5 * lam0, lam0, 3 * lam0):
+        sphere = sphere_at(lam)
+        assert weight * M + B / lam == pytest.approx(sphere.center, abs=1e-12 * np.abs(sphere.center).max())
+        a, b, c = square
+        assert a + b / lam + c / lam**2 == pytest.approx(sphere.radius**2, rel=1e-9)
+
+    def decided(lam):
+        sphere = sphere_at(lam)
+        return brute(lambda _: flat @ sphere.center.ravel(), problem.norms, lambda _: sphere.radius, lam, 0.3)
+
+    for zone, (low, high) in ranges.items():
+        for lam in lam0 * 1.05 ** np.arange(-60, 61):
+            inside = (low < lam) & (lam < high)
+            assert not (inside & ~decided(lam)[zone]).any()
+        here = decided(lam0)[zone]
+        assert (((low < lam0) & (lam0 < high)) == here).mean() > 0.9
+
+
+def test_moving_on_touches_only_what_ends():
+    rng = np.random.default_rng(0)
+    n, lam0 = 5000, 2.0
+    low = lam0 * rng.uniform(0, 1.3, n)
+    high = np.full(n, np.inf)
+    intervals = {2: (low, high), 1: (np.full(n, np.inf), np.zeros(n))}
+    ranges = Ranges.from_intervals(intervals, lam0)
+    decided = low < lam0
+    assert np.array_equal(ranges.zones == 2, decided)
+    gone = set()
+    for lam in (1.9, 1.5, 1.5, 0.7, 1e-9):
+        ended = ranges.advance(lam)
+        assert not gone & set(ended.tolist())
+        gone |= set(ended.tolist())
+        assert np.array_equal(ranges.zones == 2, decided & (low < lam))
+    assert len(gone) == (decided & (low >= 1e-9)).sum()
