@@ -1,7 +1,8 @@
-"""The safety sweep: every triplet screened by any sphere, rule or range, from any reference, against a reference optimum.
+"""The safety sweep: every triplet screened by any sphere, rule or range, from any reference, against a reference
+optimum.
 
-A decision is wrong if the reference optimum has the triplet on the other side by more than |H| times its certified radius
-(plus the bound on the rounding of the check itself); closer ones cannot be judged and are counted apart.
+A decision is wrong if the reference optimum has the triplet on the other side by more than |H| times its certified
+radius (plus the bound on the rounding of the check itself); closer ones cannot be judged and are counted apart.
 
     python tests/screening/safety.py [problems]      the long run; 2,000 problems by default
 """
@@ -18,9 +19,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from problems import random_metric
-
 import triscreen as ts
+from problems import random_metric
 from triscreen.screening.ranges import general_form, general_ranges, rrpb_ranges
 from triscreen.screening.state import Screener
 
@@ -145,7 +145,7 @@ def ranges_at(problem, e, lam0, lam, exact, counts, label):
     from triscreen.screening.rounding import gap_error
 
     gamma, norms = problem.loss.gamma, problem.norms * problem.rounding.norm_factor + problem.rounding.norm_offset
-    margins, errors, dist = margins_at(problem, e.M)
+    margins, errors, _dist = margins_at(problem, e.M)
     gap = e.slack + problem.cone.gap(e.M, e.dual_point, lam0) + gap_error(problem.rounding, e, lam0)
     eps = np.sqrt(2 * gap / lam0) + problem.rounding.element(e.M)
     found = {"rrpb": rrpb_ranges(margins, errors, norms, float(np.linalg.norm(e.M)), lam0, eps, gamma)}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import make_case, random_metric
 
+from problems import make_case, random_metric
 from triscreen.screening import spheres
 from triscreen.screening.ranges import Ranges, general_form, general_ranges, rrpb_ranges
 

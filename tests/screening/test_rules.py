@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import cvxpy as cp
 import numpy as np
 import pytest
-from oracles import matrices
-from problems import make_case, random_metric
 
 import triscreen as ts
+from oracles import matrices
+from problems import make_case, random_metric
 from triscreen.screening import rules, spheres
 from triscreen.screening.spheres import Sphere
 
@@ -105,7 +106,7 @@ def test_a_dearer_rule_decides_no_less(cone):
         problem = make(seed, cone)
         sphere = random_sphere(problem, seed, cone)
         by = [decide(problem, sphere, rule) for rule in rules.RULES]
-        for cheap, dear in zip(by, by[1:], strict=False):
+        for cheap, dear in itertools.pairwise(by):
             assert np.array_equal(dear[cheap > 0], cheap[cheap > 0])
             more += int((dear > 0).sum() - (cheap > 0).sum())
     assert more > 0

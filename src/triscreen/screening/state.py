@@ -8,7 +8,7 @@ undecided triplet needs.
 from __future__ import annotations
 
 import time
-from itertools import chain
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class Screener:
             0, dtype=np.int8
         )  # zones of all triplets when some left, and the numbers of those that stay
         self._numbers = None
+        self._holds_here, self._decided_at = True, None
 
     @property
     def undecided(self):
@@ -72,26 +73,27 @@ class Screener:
     def start(self, evaluation, lam0):
         """Screen with the start; lam0: the lambda that it is a solution for, or None. Returns the new evaluation."""
         other = lam0 is not None and lam0 != self.lam
-        found = [
-            self._from_other_lambda(bound, evaluation, lam0)
-            for bound in self.screening.bounds
-            if other and bound in ("rpb", "rrpb")
-        ]
-        return self._screen(evaluation, chain(found, self._spheres(evaluation)), n_iter=0)
+        for bound in self.screening.bounds:
+            if other and bound in ("rpb", "rrpb"):
+                # Before anything has left the engine: these need the start evaluated over all triplets.
+                self._apply(self._from_other_lambda(bound, evaluation, lam0), evaluation, n_iter=0)
+        evaluation = self._shrink_if_it_pays(evaluation)
+        return self.step(evaluation, n_iter=0)
 
     def step(self, evaluation, n_iter):
         """Screen with the current iterate; returns the new evaluation, on ``self.engine``."""
-        return self._screen(evaluation, self._spheres(evaluation), n_iter)
-
-    def _spheres(self, evaluation):
-        cone = self.problem.cone
         for bound in self.screening.bounds:
-            if callable(bound):
-                yield bound(cone, evaluation, self.lam)
-            elif bound == "cdgb":
-                yield self._cdgb(evaluation)
-            elif bound in ("gb", "pgb", "dgb", "mid"):
-                yield getattr(spheres, bound)(cone, evaluation, self.lam)
+            if bound not in ("rpb", "rrpb"):
+                self._apply(self._sphere(bound, evaluation), evaluation, n_iter)
+                evaluation = self._shrink_if_it_pays(evaluation)
+        return evaluation
+
+    def _sphere(self, bound, evaluation):
+        if callable(bound):
+            return bound(self.problem.cone, evaluation, self.lam)
+        if bound == "cdgb":
+            return self._cdgb(evaluation)
+        return getattr(spheres, bound)(self.problem.cone, evaluation, self.lam)
 
     def _from_other_lambda(self, bound, evaluation, lam0):
         """RPB or RRPB; the start was evaluated over all triplets, so its gap at lam0 is known."""
@@ -122,9 +124,7 @@ class Screener:
             sphere.normal,
         )
 
-    def _screen(self, evaluation, found, n_iter):
-        for sphere in found:
-            self._apply(sphere, evaluation, n_iter)
+    def _shrink_if_it_pays(self, evaluation):
         limit = _SHORTEN_LIST if self.engine is not self.problem or self.problem.triplets.listed else _LEAVE_BLOCKS
         if self.undecided <= limit * len(self._zones) and self.undecided < len(self._zones):
             evaluation = self._shrink(evaluation)
@@ -140,6 +140,12 @@ class Screener:
             radius += np.sqrt(2 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
         if not np.isfinite(radius):
             return
+        # The decided zones hold at M itself if M lies in the sphere, as it does in all but CDGB (and own ones); zones
+        # that were decided at another M need not, nor does alpha = 1 follow from a zone of the unsmoothed hinge.
+        same = self._decided_at is None or self._decided_at is evaluation.M
+        inside = float(np.linalg.norm(evaluation.M - sphere.center)) <= radius
+        self._holds_here &= same and inside and engine.loss.gamma > 0
+        self._decided_at = evaluation.M
         region, passes = rules.prepare(engine, sphere, radius, rounding)
         self.passes += passes
         names = rules.RULES[: rules.RULES.index(self.screening.rule) + 1] if isinstance(self.screening.rule, str) else (
@@ -172,23 +178,16 @@ class Screener:
             )
 
     def _counts(self):
-        return np.bincount(self._zones, minlength=3)[1:]
+        return np.array([np.count_nonzero(self._zones == zone) for zone in (rules.LINEAR, rules.ZERO)])
 
     def _shrink(self, evaluation):
         """Let the decided triplets go; returns the evaluation on the smaller engine."""
         old, triplets = self.engine, self.engine.triplets
         left = self._zones == rules.UNDECIDED
         linear = self._zones == rules.LINEAR
-        matrix, weight, error = old.linear_matrix, old.linear_weight, self.rounding.linear_error
+        weight = old.linear_weight
         if linear.any():
-            positive, negative = triplets.pair_numbers(linear)
-            w = np.ones(len(positive)) if triplets.weights is None else triplets.weights[linear]
-            c = np.bincount(negative, w, triplets.n_pairs) - np.bincount(positive, w, triplets.n_pairs)
-            added = old.assemble(c)
-            self.passes += 0.5 * old.share
-            matrix = added if matrix is None else matrix + added
-            weight += float(w.sum())
-            error += self.rounding.sum_of_h(float(w.sum())) + U * float(np.linalg.norm(matrix))
+            weight += float(linear.sum() if triplets.weights is None else triplets.weights[linear].sum())
         if self._numbers is None:
             self._gone, self._numbers = self._zones, np.flatnonzero(left)
         else:
@@ -202,13 +201,46 @@ class Screener:
             problem.loss,
             problem.cone,
             Threads(problem.threads.n_jobs),
-            matrix,
+            old.linear_matrix,
             weight,
             len(pairs) / problem.triplets.n_pairs,
         )
         self.engine.point_error = problem.point_error
+        dist, smoothing = evaluation.dist[pairs], evaluation.sums.smoothing
+        swept = self.engine.sweep(dist, smoothing)
+        if self._holds_here:
+            smaller = self._split_evaluation(evaluation, dist, swept)
+        else:
+            self._sum_up_linear(old, linear)
+            self.passes += 0.5 * self.engine.share
+            smaller = self.engine.evaluate(evaluation.M, dist, self.lam, smoothing, swept)
         self._norms = self._norms[left]
         self._zones = np.zeros(len(self._norms), dtype=np.int8)
-        self.rounding = Rounding(self.engine, problem.point_error, error)
-        self.passes += 0.5 * self.engine.share
-        return self.engine.evaluate(evaluation.M, evaluation.dist[pairs], self.lam, evaluation.sums.smoothing)
+        self._holds_here, self._decided_at = True, None
+        return smaller
+
+    def _split_evaluation(self, evaluation, dist, swept):
+        """The decided zones hold at M, so both problems have the same A and the same gap there.
+
+        The constant matrix is A minus what the remaining triplets contribute: no work on the pairs that leave.
+        """
+        engine, error = self.engine, self.rounding.matrix(evaluation.A, evaluation.sums.alpha)
+        sums, pair_weights = swept
+        engine.linear_matrix = evaluation.A - engine.assemble(pair_weights)
+        self.passes += 0.5 * engine.share
+        self.rounding = Rounding(engine, engine.point_error)
+        self.rounding.linear_error = error + self.rounding.sum_of_h(sums.alpha)
+        return replace(evaluation, dist=dist, sums=sums, objective=engine.objective(evaluation.M, self.lam, sums))
+
+    def _sum_up_linear(self, old, linear):
+        """Sum up the constant matrix of the triplets that were decided to be linear, pair by pair."""
+        engine, triplets, error = self.engine, old.triplets, self.rounding.linear_error
+        if linear.any():
+            positive, negative = triplets.pair_numbers(linear)
+            w = np.ones(len(positive)) if triplets.weights is None else triplets.weights[linear]
+            c = np.bincount(negative, w, triplets.n_pairs) - np.bincount(positive, w, triplets.n_pairs)
+            added = old.assemble(c)
+            self.passes += 0.5 * old.share
+            engine.linear_matrix = added if old.linear_matrix is None else old.linear_matrix + added
+            error += self.rounding.sum_of_h(float(w.sum())) + U * float(np.linalg.norm(engine.linear_matrix))
+        self.rounding = Rounding(engine, engine.point_error, error)
