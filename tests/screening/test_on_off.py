@@ -188,3 +188,35 @@ def test_rpb_believes_its_reference():
         warnings.simplefilter("error")
         on, _ = same_answer(case.problem, lam, ts.Screening(("rpb", "mid")), 1e-8, start=exact)
     assert on.screening[0]["sphere"] == "rpb"
+
+
+@pytest.mark.parametrize("carried", [True, False])
+@pytest.mark.parametrize("gamma", [0.05, 0.0])
+@pytest.mark.parametrize("cone", CONES)
+def test_the_linear_part_is_summed_up_rightly(cone, gamma, carried):
+    """Zones decided at one M that leave at another, where they do not hold; the hinge's L, where a smoothed alpha < 1."""
+    case = make_case(9, cone=cone, gamma=gamma, n=40, d=4, m=400, weighted=True)
+    problem = case.problem
+    H = matrices(case.X, case.indices)
+    M1, M2 = random_metric(1, 4, cone, 0.3), random_metric(3, 4, cone, 0.3)
+    # Spheres of any radius: what is tested is the bookkeeping, not whether the optimum is inside.
+    h = np.einsum("tij,ij->t", H, np.diag(M1) if cone == "diagonal" else M1)
+    few = float(np.quantile(np.maximum((1 - gamma - h) / problem.norms, (h - 1) / problem.norms), 0.9))
+    steps = iter([Sphere(M1, few), Sphere(M2, 1e-9)] if carried else [Sphere(M2, 1e-9)])
+    screener = Screener(problem, ts.Screening(lambda *_: next(steps)), 1.0, 1e-6)
+    smoothing = gamma or 0.5
+    for M in (M1, M2) if carried else (M2,):
+        assert screener.engine is problem
+        dist = problem.distances(problem.cone.project(M).factor)
+        after = screener.step(problem.evaluate(M, dist, 1.0, smoothing), 1)
+        decided = int((screener.zones > 0).sum())
+        assert decided > 0
+    assert screener.engine is not problem
+    linear = screener.zones == 1
+    want = np.einsum("t,tij->ij", case.w * linear, H)
+    want = np.diag(want) if cone == "diagonal" else want
+    assert screener.engine.linear_matrix == pytest.approx(want, abs=1e-10 * np.abs(want).max())
+    engine = screener.engine
+    again = engine.evaluate(M2, engine.distances(problem.cone.project(M2).factor), 1.0, smoothing)
+    assert after.gap == pytest.approx(again.gap, rel=1e-9)
+    assert after.primal == pytest.approx(again.primal, rel=1e-12)
