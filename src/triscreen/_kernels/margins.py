@@ -277,3 +277,45 @@ def sphere_list(values, errors, positive, negative, norms, radius, gamma, zones,
             p, n = positive[t], negative[t]
             error = errors[p] + errors[n]
             _sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)
+
+
+@njit(cache=True, nogil=True)
+def block_hull(ptr, split, used, stays):
+    """Mark the triplets of a block set whose two pairs are both used."""
+    t = 0
+    for i in range(split.size):
+        for p in range(ptr[i], split[i]):
+            for n in range(split[i], ptr[i + 1]):
+                stays[t] = used[p] and used[n]
+                t += 1
+
+
+@njit(inline="always")
+def _off_zone(margin, zone, inverse):
+    """Does a decided triplet have another alpha than its zone says (1 in L, 0 in R)?"""
+    b = 1.0 - margin
+    return (zone == 1 and b * inverse < 1.0) or (zone == 2 and b > 0.0)
+
+
+@njit(cache=True, nogil=True)
+def off_zone_blocks(dist, ptr, split, zones, smoothing):
+    """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
+    t = 0
+    inverse = 1.0 / smoothing
+    for i in range(split.size):
+        for p in range(ptr[i], split[i]):
+            for n in range(split[i], ptr[i + 1]):
+                if _off_zone(dist[n] - dist[p], zones[t], inverse):
+                    return True
+                t += 1
+    return False
+
+
+@njit(cache=True, nogil=True)
+def off_zone_list(dist, positive, negative, zones, smoothing):
+    """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
+    inverse = 1.0 / smoothing
+    for t in range(positive.size):
+        if _off_zone(dist[negative[t]] - dist[positive[t]], zones[t], inverse):
+            return True
+    return False

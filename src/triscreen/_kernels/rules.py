@@ -106,7 +106,7 @@ def _slope(z, y, q, u, v):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, floor, e_h, max_steps):
+def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, uv, floor, e_h, max_steps):
     """Is no X in the cone with <X, H> = level within radius of Q?  Maximise the SDLS dual over y, sign y > 0.
 
     D(y) = 2 y (level - <Q, H>) - y^2 |H|^2 + z(y)^2 is a lower bound of the squared distance for every y.
@@ -115,7 +115,9 @@ def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, floor, e_h, m
     size = norm * norm
     target = radius * radius * (1.0 + 16 * _U)
     y = gain / size
-    if not y < 1e150:
+    # z >= -y |v|^2 (y > 0) or -|y| |u|^2, so D(y) <= 2 |y| gain - y^2 (rest): if even that stays below, no y will do.
+    rest = (uu * uu if sign > 0.0 else vv * vv) - 2.0 * uv * uv
+    if not y < 1e150 or (rest > 0.0 and gain * gain <= target * rest):
         return False
     step_low = y
     step_high = np.inf
@@ -159,18 +161,20 @@ def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h
         i, j, k = triplets[t, 0], triplets[t, 1], triplets[t, 2]
         uu = 0.0
         vv = 0.0
+        uv = 0.0
         for c in range(dim):
             u[c] = Y[i, c] - Y[k, c]
             v[c] = Y[i, c] - Y[j, c]
             uu += u[c] * u[c]
             vv += v[c] * v[c]
+            uv += u[c] * v[c]
         if above:
             h = hq[t] - e_hq[t]
-            if _beyond_sphere(-1.0, 1.0, h, norms[t], radius, q, u, v, uu, vv, floor, e_h, max_steps):
+            if _beyond_sphere(-1.0, 1.0, h, norms[t], radius, q, u, v, uu, vv, uv, floor, e_h, max_steps):
                 zones[t] = 2
         else:
             h = hq[t] + e_hq[t]
-            if _beyond_sphere(1.0, 1.0 - gamma, h, norms[t], radius, q, u, v, uu, vv, floor, e_h, max_steps):
+            if _beyond_sphere(1.0, 1.0 - gamma, h, norms[t], radius, q, u, v, uu, vv, uv, floor, e_h, max_steps):
                 zones[t] = 1
 
 

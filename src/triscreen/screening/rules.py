@@ -138,7 +138,7 @@ def semidefinite(engine, region, norms, zones):
             def kernel(left, positive, negative, out):
                 hq, e_hq = values_of(positive, negative)
                 n = norms[left] * region.norm_factor
-                _by_eigendecompositions(engine.points, center, indices[left], hq, e_hq, n, region.radius, gamma, out)
+                by_eigendecompositions(engine.points, center, indices[left], hq, e_hq, n, region.radius, gamma, out)
 
     indices = engine.triplets.local_indices()
     _in_chunks(engine, zones, kernel)
@@ -163,7 +163,7 @@ def _in_chunks(engine, zones, kernel):
     zones[left] = out
 
 
-def _by_eigendecompositions(X, Q, triplets, hq, e_hq, norms, radius, gamma, out):
+def by_eigendecompositions(X, Q, triplets, hq, e_hq, norms, radius, gamma, out):
     """The semidefinite rule for a centre that is not in the cone: one eigendecomposition a step, for completeness."""
     values, vectors = np.linalg.eigh(Q)
     plus = (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -17,10 +17,9 @@ from triscreen.engine import Engine
 from triscreen.rounding import Rounding, U
 from triscreen.screening import rules, spheres
 from triscreen.screening.rounding import gap_error, safe_radius
-from triscreen.triplets.listed import take
 
-# A list costs about three times as much per triplet as a block of nearest neighbours: leave blocks when that pays.
-_LEAVE_BLOCKS, _SHORTEN_LIST = 0.4, 0.75
+# Make the problem smaller when the undecided triplets have become fewer by this factor.
+_PAYS = 0.7
 
 
 class Screener:
@@ -54,7 +53,7 @@ class Screener:
             0, dtype=np.int8
         )  # zones of all triplets when some left, and the numbers of those that stay
         self._numbers = None
-        self._holds_here, self._decided_at = True, None
+        self._last_undecided = len(self._zones)
 
     @property
     def undecided(self):
@@ -77,7 +76,8 @@ class Screener:
             if other and bound in ("rpb", "rrpb"):
                 # Before anything has left the engine: these need the start evaluated over all triplets.
                 self._apply(self._from_other_lambda(bound, evaluation, lam0), evaluation, n_iter=0)
-        evaluation = self._shrink_if_it_pays(evaluation)
+        if other and self.events:
+            return self._shrink_if_it_pays(evaluation)  # a sphere around the same M would hardly add to that
         return self.step(evaluation, n_iter=0)
 
     def step(self, evaluation, n_iter):
@@ -125,10 +125,12 @@ class Screener:
         )
 
     def _shrink_if_it_pays(self, evaluation):
-        limit = _SHORTEN_LIST if self.engine is not self.problem or self.problem.triplets.listed else _LEAVE_BLOCKS
-        if self.undecided <= limit * len(self._zones) and self.undecided < len(self._zones):
-            evaluation = self._shrink(evaluation)
-        return evaluation
+        """Let decided triplets go once enough of them have gathered; returns the evaluation to go on with."""
+        undecided = self.undecided
+        if undecided > _PAYS * self._last_undecided:
+            return evaluation
+        self._last_undecided = undecided
+        return self._shrink(evaluation)
 
     def _apply(self, sphere, evaluation, n_iter):
         """Run the rules, cheap to dear, on one sphere."""
@@ -140,12 +142,6 @@ class Screener:
             radius += np.sqrt(2 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
         if not np.isfinite(radius):
             return
-        # The decided zones hold at M itself if M lies in the sphere, as it does in all but CDGB (and own ones); zones
-        # that were decided at another M need not, nor does alpha = 1 follow from a zone of the unsmoothed hinge.
-        same = self._decided_at is None or self._decided_at is evaluation.M
-        inside = float(np.linalg.norm(evaluation.M - sphere.center)) <= radius
-        self._holds_here &= same and inside and engine.loss.gamma > 0
-        self._decided_at = evaluation.M
         region, passes = rules.prepare(engine, sphere, radius, rounding)
         self.passes += passes
         names = rules.RULES[: rules.RULES.index(self.screening.rule) + 1] if isinstance(self.screening.rule, str) else (
@@ -181,20 +177,13 @@ class Screener:
         return np.array([np.count_nonzero(self._zones == zone) for zone in (rules.LINEAR, rules.ZERO)])
 
     def _shrink(self, evaluation):
-        """Let the decided triplets go; returns the evaluation on the smaller engine."""
-        old, triplets = self.engine, self.engine.triplets
-        left = self._zones == rules.UNDECIDED
-        linear = self._zones == rules.LINEAR
-        weight = old.linear_weight
-        if linear.any():
-            weight += float(linear.sum() if triplets.weights is None else triplets.weights[linear].sum())
-        if self._numbers is None:
-            self._gone, self._numbers = self._zones, np.flatnonzero(left)
-        else:
-            self._gone[self._numbers] = self._zones
-            self._numbers = self._numbers[left]
-        problem = self.problem
-        kept, pairs, points = take(triplets, left)
+        """Let the decided triplets go that no other one needs the pairs of; returns the evaluation on what is left."""
+        old, triplets, problem = self.engine, self.engine.triplets, self.problem
+        dist, smoothing = evaluation.dist, evaluation.sums.smoothing
+        kept, pairs, points, stays = triplets.take(self._zones == rules.UNDECIDED)
+        gone = np.where(stays, rules.UNDECIDED, self._zones).astype(np.int8)
+        linear = gone == rules.LINEAR
+        weight = float(linear.sum() if triplets.weights is None else triplets.weights[linear].sum())
         self.engine = Engine(
             old.points[points],
             kept,
@@ -202,25 +191,27 @@ class Screener:
             problem.cone,
             Threads(problem.threads.n_jobs),
             old.linear_matrix,
-            weight,
+            old.linear_weight + weight,
             len(pairs) / problem.triplets.n_pairs,
         )
         self.engine.point_error = problem.point_error
-        dist, smoothing = evaluation.dist[pairs], evaluation.sums.smoothing
-        swept = self.engine.sweep(dist, smoothing)
-        if self._holds_here:
-            smaller = self._split_evaluation(evaluation, dist, swept)
-        else:
+        swept = self.engine.sweep(dist[pairs], smoothing)
+        if triplets.off_zone(dist, gone, smoothing):
             self._sum_up_linear(old, linear)
             self.passes += 0.5 * self.engine.share
-            smaller = self.engine.evaluate(evaluation.M, dist, self.lam, smoothing, swept)
-        self._norms = self._norms[left]
-        self._zones = np.zeros(len(self._norms), dtype=np.int8)
-        self._holds_here, self._decided_at = True, None
+            smaller = self.engine.evaluate(evaluation.M, dist[pairs], self.lam, smoothing, swept)
+        else:
+            smaller = self._split_evaluation(evaluation, dist[pairs], swept)
+        if self._numbers is None:
+            self._gone, self._numbers = self._zones.copy(), np.flatnonzero(stays)
+        else:
+            self._gone[self._numbers] = self._zones
+            self._numbers = self._numbers[stays]
+        self._norms, self._zones = self._norms[stays], self._zones[stays]
         return smaller
 
     def _split_evaluation(self, evaluation, dist, swept):
-        """The decided zones hold at M, so both problems have the same A and the same gap there.
+        """All that leave have the alpha of their zone at M, so both problems have the same A and the same gap there.
 
         The constant matrix is A minus what the remaining triplets contribute: no work on the pairs that leave.
         """

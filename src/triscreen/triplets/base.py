@@ -66,7 +66,6 @@ class TripletSet:
     total_weight: float
     weights = None  # 1 each
     point_ids = None  # all
-    listed = False  # does every triplet take memory of its own?
 
     def _set_pairs(self, n_points, first, second):
         if len(first) > MOST_PAIRS:
@@ -126,6 +125,28 @@ class TripletSet:
         ``zones`` is written in place.
         """
         raise NotImplementedError
+
+    def take(self, keep):
+        """Return a smaller set that has at least the kept triplets, over the pairs and points that these need.
+
+        Returns (set, pairs, points, stays): the numbers of its pairs and points here, and the mask of its triplets.
+        """
+        raise NotImplementedError
+
+    def off_zone(self, dist, zones, smoothing):
+        """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
+        raise NotImplementedError
+
+    def _needed(self, positive, negative):
+        """Return (mask of the pairs, pairs, points, first, second) that these pair numbers need, points counted anew."""
+        used = np.zeros(self.n_pairs, dtype=bool)
+        used[positive] = used[negative] = True
+        pairs = np.flatnonzero(used)
+        first, second = self.first[pairs], self.second[pairs]
+        here = np.zeros(self.n_points, dtype=bool)
+        here[first] = here[second] = True
+        place = np.cumsum(here, dtype=np.int32) - 1
+        return used, pairs, np.flatnonzero(here), place[first], place[second]
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the sum of w [l(m) - a (1 - m) + (g/2) a^2], a from the margins of dist and m the margins of other."""

@@ -8,10 +8,12 @@ import numpy as np
 
 from triscreen._kernels.margins import (
     alpha_blocks,
+    block_hull,
     block_indices,
     block_pairs,
     cross_blocks,
     largest_margin_blocks,
+    off_zone_blocks,
     sphere_blocks,
     sweep_blocks,
 )
@@ -74,6 +76,19 @@ class KnnTriplets(TripletSet):
         block_pairs(self._ptr, self._split, keep, positive, negative)
         return positive, negative
 
+    def take(self, keep):
+        """Return the blocks of all kept pairs, which may have decided triplets too: they cost next to nothing there."""
+        used, pairs, points, first, second = self._needed(*self.pair_numbers(keep))
+        positive = pairs < self._split[self.first[pairs]]
+        n_positive, n_negative = (np.bincount(first[side], minlength=len(points)) for side in (positive, ~positive))
+        stays = np.empty(self.n_triplets, dtype=bool)
+        block_hull(self._ptr, self._split, used, stays)
+        return KnnTriplets(second, n_positive, n_negative), pairs, points, stays
+
+    def off_zone(self, dist, zones, smoothing):
+        """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
+        return bool(off_zone_blocks(dist, self._ptr, self._split, zones, smoothing))
+
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""
         bounds = self._chunks()
@@ -87,7 +102,7 @@ class KnnTriplets(TripletSet):
 
     def most_triplets_at_a_pair(self):
         """Return an upper bound of the number of triplets that one pair belongs to."""
-        return int(max((self._split - self._ptr[:-1]).max(), (self._ptr[1:] - self._split).max()))
+        return int(max((self._split - self._ptr[:-1]).max(initial=0), (self._ptr[1:] - self._split).max(initial=0)))
 
     def decide(self, values, errors, norms, radius, zones, gamma, threads):
         """Apply the sphere rule to the triplets without a zone; see `TripletSet.decide`."""
@@ -110,7 +125,7 @@ class KnnTriplets(TripletSet):
 
     def _chunks(self):
         """Bounds of chunks of anchors with nearly equal numbers of triplets."""
-        chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / self.n_points)
+        chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / max(1, self.n_points))
         bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left")
         bounds[0], bounds[-1] = 0, self.n_points
         return bounds

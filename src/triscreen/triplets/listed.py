@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.margins import alpha_list, cross_list, sphere_list, sweep_list
+from triscreen._kernels.margins import alpha_list, cross_list, off_zone_list, sphere_list, sweep_list
 from triscreen._threads import chunk_bounds, count_chunks
 from triscreen.triplets.base import Sums, TripletSet, add_up
 
@@ -21,8 +21,6 @@ class ListedTriplets(TripletSet):
         Each triplet's two pairs.
     weights : array, empty for 1 each
     """
-
-    listed = True
 
     def __init__(self, n_points, first, second, positive, negative, weights):
         self._set_pairs(n_points, first, second)
@@ -117,19 +115,15 @@ class ListedTriplets(TripletSet):
         threads.run("decide", task, chunks)
         return counts.sum(axis=0)
 
+    def take(self, keep):
+        """Return (the kept triplets over the pairs and points they need, those pairs, those points, the mask kept)."""
+        positive, negative = self._positive[keep], self._negative[keep]
+        used, pairs, points, first, second = self._needed(positive, negative)
+        number = np.cumsum(used, dtype=np.int32) - 1
+        weights = self._weights[keep] if len(self._weights) else self._weights
+        kept = ListedTriplets(len(points), first, second, number[positive], number[negative], weights)
+        return kept, pairs, points, keep
 
-def take(triplets, keep):
-    """Return (the kept triplets of any set, listed over the pairs and points they need; those pairs; those points)."""
-    positive, negative = triplets.pair_numbers(keep)
-    used = np.zeros(triplets.n_pairs, dtype=bool)
-    used[positive] = used[negative] = True
-    pairs = np.flatnonzero(used)
-    number = np.cumsum(used, dtype=np.int32) - 1
-    first, second = triplets.first[pairs], triplets.second[pairs]
-    here = np.zeros(triplets.n_points, dtype=bool)
-    here[first] = here[second] = True
-    points = np.flatnonzero(here)
-    place = np.cumsum(here, dtype=np.int32) - 1
-    weights = np.empty(0) if triplets.weights is None else triplets.weights[keep]
-    kept = ListedTriplets(len(points), place[first], place[second], number[positive], number[negative], weights)
-    return kept, pairs, points
+    def off_zone(self, dist, zones, smoothing):
+        """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
+        return bool(off_zone_list(dist, self._positive, self._negative, zones, smoothing))
