@@ -8,7 +8,7 @@ ifneq ($(wildcard ../shared/data/README.md),)
 export TRISCREEN_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test nightly lint bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,12 +21,17 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q
 
+# The long safety sweep: 2,000 problems, 12 million screening decisions, some ten minutes.
+nightly: $(STAMP)
+	$(BIN)/python tests/screening/safety.py
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/screening.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -119,7 +119,7 @@ def test_lam(lam):
         ({"tol": 0}, "tol=0: tol must be a positive number"),
         ({"solver": "newton2"}, "solver='newton2': solver must be one of 'auto', 'bb'"),
         ({"solver": 3}, "solver=3"),
-        ({"screening": "all"}, "screening='all'"),
+        ({"screening": "all"}, "screening='all': screening must be 'auto', None or ts.Screening"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"max_seconds": -1}, "max_seconds=-1"),
         ({"callback": 5}, "callback=5"),

@@ -438,7 +438,7 @@ def test_any_number_of_threads_gives_the_same_solution_to_the_bit(jobs):
     X = rng.normal(size=(2000, 12)) + 3 * np.eye(12)[y]
     T = ts.knn_triplets(X, y, 8)
     one, more = (
-        ts.solve(problem, 1e-2 * problem.lambda_max())
+        ts.solve(problem, 1e-4 * problem.lambda_max())
         for problem in (ts.Problem(X, T, n_jobs=1), ts.Problem(X, T, n_jobs=jobs))
     )
     assert np.array_equal(one.M, more.M)

@@ -315,7 +315,7 @@ def off_zone_blocks(dist, ptr, split, zones, smoothing):
 def off_zone_list(dist, positive, negative, zones, smoothing):
     """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
     inverse = 1.0 / smoothing
+    off = False
     for t in range(positive.size):
-        if _off_zone(dist[negative[t]] - dist[positive[t]], zones[t], inverse):
-            return True
-    return False
+        off |= _off_zone(dist[negative[t]] - dist[positive[t]], zones[t], inverse)
+    return off

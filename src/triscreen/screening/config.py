@@ -25,6 +25,8 @@ class Screening:
         function ``rule(engine, region, norms, zones)`` that writes zones for triplets the sphere rule left.
     every : int
         Iterations between two screenings within one lambda.
+    at_start : bool
+        Screen before the first iteration too (where the start is good, and many iterations are ahead).
     ranges, active_set : bool
         Used along a path.
     include_solution : bool
@@ -45,6 +47,7 @@ class Screening:
     bounds: tuple = ("rrpb", "mid")
     rule: object = "sphere"
     every: int = 10
+    at_start: bool = True
     ranges: bool = True
     active_set: bool = True
     include_solution: bool = False

@@ -122,7 +122,7 @@ class Monitor:
         self.best = None
         self.stopped_by = None
         self.can_sharpen = False  # is there a smaller smoothing to go on with?
-        self.screener = None
+        self.make_screener, self.screener, self.every = None, None, 1  # made when first needed
         self._last_gain, self._gain_from = 0, np.inf  # when the gap last fell by 1 %, and from where
         self._rows = []
 
@@ -171,19 +171,23 @@ class Monitor:
         sharpen = self.can_sharpen and evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
         return sharpen or self.stopped_by is not None
 
+    def screen_start(self, evaluation, lam0):
+        """Screen before the first iteration; returns the engine and the evaluation to start with."""
+        self.screener = self.make_screener()
+        return self._screened(self.screener.start(evaluation, lam0))
+
     def refresh(self, engine, evaluation):
         """Screen, if it is time; returns the engine and the evaluation to go on with, the same ones or smaller."""
-        screener = self.screener
-        if screener is None or self.n_iter % screener.screening.every:
+        if self.make_screener is None or self.n_iter % self.every:
             return engine, evaluation
-        evaluation = screener.step(evaluation, self.n_iter)
-        self.collect_passes()
-        return screener.engine, evaluation
+        if self.screener is None:
+            self.screener = self.make_screener()
+        return self._screened(self.screener.step(evaluation, self.n_iter))
 
-    def collect_passes(self):
-        """Count the pair work that screening has done since the last time."""
+    def _screened(self, evaluation):
         self.passes += self.screener.passes
         self.screener.passes = 0.0
+        return self.screener.engine, evaluation
 
     def history(self):
         """Return the history as arrays."""

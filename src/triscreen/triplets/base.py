@@ -138,7 +138,7 @@ class TripletSet:
         raise NotImplementedError
 
     def _needed(self, positive, negative):
-        """Return (mask of the pairs, pairs, points, first, second) that these pair numbers need, points counted anew."""
+        """Return (mask of pairs, pairs, points, first, second) that these pair numbers need, points counted anew."""
         used = np.zeros(self.n_pairs, dtype=bool)
         used[positive] = used[negative] = True
         pairs = np.flatnonzero(used)
