@@ -138,14 +138,23 @@ def growth():
         ("d (n=4000, k=10)", [(4000, d, 10) for d in (16, 32, 64, 128)]),
         ("k (n=2000, d=20)", [(2000, 20, k) for k in (10, 20, 40, 80)]),
     ):
-        times = []
+        times, ratios, peaks = [], [], []
         for n, d, k in cases:
             X, y = synthetic(n, d)
             problem = ts.Problem(X, ts.knn_triplets(X, y, k), n_jobs=1)
             M = np.eye(d) / np.median(problem.triplets.distances(problem.points, problem.threads))
-            times.append(best_of(evaluation(problem, 1.0, M), 0.5))
+            ours = evaluation(problem, 1.0, M)
+            times.append(best_of(ours, 0.5))
+            plain = best_of(per_triplet(X, problem.triplets.indices(), 0.05, 1.0, M), 0.1, at_least=1)
+            ratios.append(plain / times[-1])
+            tracemalloc.start()
+            ours()
+            peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
+            tracemalloc.stop()
         exponent = np.log2(times[-1] / times[-2])
-        print(f"{title:18s} " + "  ".join(f"{1e3 * t:8.2f}" for t in times) + f"   exponent {exponent:.2f}")
+        print(f"{title:18s} ms   " + "  ".join(f"{1e3 * t:8.2f}" for t in times) + f"   exponent {exponent:.2f}")
+        print(f"{'':18s} x    " + "  ".join(f"{r:8.0f}" for r in ratios) + "   times faster than per-triplet numpy")
+        print(f"{'':18s} MB   " + "  ".join(f"{p:8.1f}" for p in peaks) + "   peak of an evaluation")
 
 
 def burn(stop):

@@ -26,11 +26,12 @@ def test_the_readme_example():
     assert sol.rel_gap == pytest.approx(said, rel=0.5)
 
 
-def test_the_engine_page():
+def test_the_pages():
     import triscreen as ts
 
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     X[:, 0] += 2 * y
     problem = ts.Problem(X, ts.knn_triplets(X, y, 3))
-    for code in python_blocks("docs/engine.md"):
-        exec(code, {"ts": ts, "problem": problem, "lam": 1.0})
+    for page in ("docs/engine.md", "docs/screening.md"):
+        for code in python_blocks(page):
+            exec(code, {"ts": ts, "problem": problem, "lam": 1.0})
