@@ -79,6 +79,8 @@ for T in (ts.knn_triplets(X, y, 3), ts.given_triplets(ts.knn_triplets(X, y, 3).i
         p = ts.Problem(X, T, cone=cone)
         sol = ts.solve(p, 0.1 * p.lambda_max())
         p.certificate(sol.M, sol.lam, np.ones(p.triplets.n_triplets)); p.norms
+        every = ts.Screening(("rrpb", "gb", "pgb", "cdgb", "mid"), rule="semidefinite", every=2)
+        ts.solve(p, 0.05 * p.lambda_max(), tol=1e-9, start=sol, screening=every)
 print(time.perf_counter() - t)
 """
     with tempfile.TemporaryDirectory() as cache:
