@@ -17,7 +17,7 @@ from triscreen._kernels.margins import (
     sphere_blocks,
     sweep_blocks,
 )
-from triscreen._kernels.neighbours import nearest_of_kind
+from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
 from triscreen._threads import Threads, chunk_bounds, count_chunks, single_threaded_blas
 from triscreen._validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
@@ -25,6 +25,7 @@ from triscreen.triplets.base import MOST_PAIRS, Sums, TripletSet, add_up
 
 _DISTANCE_BLOCK = 32 * 2**20  # bytes
 _NAMED_CLASSES = 8
+_FEW = 64  # neighbours that insertion finds faster than a partition
 
 
 class KnnTriplets(TripletSet):
@@ -240,9 +241,22 @@ def _nearest(X, codes, k, threads):
             block = euclidean_distances(
                 centred[start:stop], centred, squared=True, X_norm_squared=squares[start:stop], Y_norm_squared=squares
             )
-        nearest_of_kind(block, error, X, codes, start, same.shape[1], True, same[start:stop])
-        nearest_of_kind(block, error, X, codes, start, other.shape[1], False, other[start:stop])
+        for wanted, out in ((True, same), (False, other)):
+            limits = _limits(block, error, codes, start, out.shape[1], wanted)
+            nearest_of_kind(block, error, limits, X, codes, start, wanted, out[start:stop])
 
     with single_threaded_blas():
         threads.run("neighbours", task, chunks)
     return same, other
+
+
+def _limits(block, error, codes, start, k, same):
+    """Return the k-th smallest distance plus error to the points (not) of each row's class; infinity if fewer."""
+    limits = np.empty(len(block))
+    if k <= _FEW:
+        kth_smallest(block, error, codes, start, k, same, limits)
+        return limits
+    rows = np.arange(start, start + len(block))
+    wanted = (codes == codes[rows, None]) == same
+    wanted[np.arange(len(block)), rows] = False
+    return np.partition(np.where(wanted, block + error, np.inf), k - 1, axis=1)[:, k - 1]
