@@ -64,7 +64,7 @@ def main():
         )
     console.print(table)
     console.print(
-        "[bold]gap[/]       proven: no metric at all has an objective lower by more than this share;\n"
+        "[bold]gap[/]       proven: no metric has an objective lower by more than this share;\n"
         "          recomputed from M over all triplets, whatever the solver says\n"
         "[bold]settled[/]   triplets whose loss is zero\n"
         "[bold]margin[/]    the few at the margin, whose loss is curved; the rest are linear\n\n"

@@ -156,6 +156,19 @@ def test_alpha(alpha, words):
         make_case(0).problem.certificate(np.eye(3), 1.0, alpha)
 
 
+def test_a_solution_where_a_metric_is_wanted():
+    problem = make_case(0).problem
+    with pytest.raises(ts.InputError, match=r"M is a Solution: pass its .M"):
+        problem.certificate(ts.solve(problem, 1.0), 1.0)
+
+
+def test_a_large_wrong_argument_is_shown_in_a_few_words():
+    with pytest.raises(ts.InputError, match="lam must be a positive number") as caught:
+        make_case(0).problem.certificate(0.1, np.eye(13))
+    assert len(str(caught.value)) < 120
+
+
 def test_a_numpy_number_is_a_number():
     problem = make_case(0).problem
+    assert ts.solve(problem, np.array(0.5)).converged
     assert ts.solve(problem, np.float32(0.5), max_iter=np.int64(500)).converged

@@ -13,8 +13,16 @@ from triscreen.errors import InputError
 _LARGEST, _SMALLEST = 1e70, 1e-70
 
 
+def shortened(value):
+    """What an argument was, in a few words."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def as_numbers(values, name):
     """Return a float64 array, or refuse text, dates, complex numbers, masks and ragged rows."""
+    if hasattr(values, "M"):
+        raise InputError(f"{name} is a {type(values).__name__}: pass its .M")
     try:
         array = np.asarray(values)
     except ValueError as err:
@@ -92,7 +100,7 @@ def as_count(value, name, *, none=None):
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         extra = f", or None for {none}" if none else ""
-        raise InputError(f"{name}={value!r}: {name} must be a whole number of at least 1{extra}")
+        raise InputError(f"{name}={shortened(value)}: {name} must be a whole number of at least 1{extra}")
     return int(value)
 
 
@@ -100,17 +108,19 @@ def as_positive(value, name, *, none=None):
     """Return a finite float > 0; None is allowed where ``none`` says what it means."""
     if value is None and none is not None:
         return None
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     good = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not good or not math.isfinite(value) or value <= 0:
         extra = f", or None for {none}" if none else ""
-        raise InputError(f"{name}={value!r}: {name} must be a positive number{extra}")
+        raise InputError(f"{name}={shortened(value)}: {name} must be a positive number{extra}")
     return float(value)
 
 
 def as_choice(value, name, choices):
     """Return value if it is one of the named choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name}={value!r}: {name} must be one of {', '.join(map(repr, choices))}")
+        raise InputError(f"{name}={shortened(value)}: {name} must be one of {', '.join(map(repr, choices))}")
     return value
 
 

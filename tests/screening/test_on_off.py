@@ -169,6 +169,8 @@ def test_screening_twice_is_screening_once_more():
     [
         ({"bounds": ("xyz",)}, "bounds='xyz': bounds must be one of 'gb', 'pgb'"),
         ({"bounds": ()}, "name at least one sphere"),
+        ({"bounds": None}, "bounds=None: bounds must be one of"),
+        ({"bounds": 5}, "bounds=5: bounds must be one of"),
         ({"rule": "cubic"}, "rule='cubic': rule must be one of 'sphere', 'linear', 'semidefinite'"),
         ({"every": 0}, "every=0"),
     ],
@@ -219,3 +221,9 @@ def test_the_linear_part_is_summed_up_rightly(cone, gamma, carried):
     again = engine.evaluate(M2, engine.distances(problem.cone.project(M2).factor), 1.0, smoothing)
     assert after.gap == pytest.approx(again.gap, rel=1e-9)
     assert after.primal == pytest.approx(again.primal, rel=1e-12)
+
+
+def test_an_own_sphere_that_is_none_is_refused():
+    case = make_case(9)
+    with pytest.raises(ts.InputError, match="the own bound returned None: it must return a ts.Sphere"):
+        ts.solve(case.problem, 0.1 * case.problem.lambda_max(), screening=ts.Screening(lambda *_: None, every=1))

@@ -338,7 +338,7 @@ def test_the_best_point_is_returned_not_the_last():
     for stop_at in range(5, 40):
         with pytest.warns(ts.ConvergenceWarning):
             sol = ts.solve(case.problem, lam, tol=1e-14, max_iter=stop_at)
-        assert sol.gap == pytest.approx(sol.history["gap"].min(), rel=1e-6)
+        assert sol.primal <= sol.history["primal"].min() * (1 + 1e-9)
 
 
 def test_a_callback_sees_every_iteration_and_can_stop():
@@ -387,7 +387,7 @@ def test_an_interrupt_keeps_the_best_so_far():
     sol = caught.value.result
     assert (sol.stopped_by, sol.converged) == ("interrupt", False)
     is_certified(case.problem, sol)
-    assert sol.gap <= 1.01 * sol.history["gap"].min()
+    assert sol.primal <= sol.history["primal"].min() * (1 + 1e-9)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")

@@ -17,15 +17,12 @@ def kth_smallest(block, error, codes, offset, k, same, limits):
         i = offset + r
         count = 0
         for j in range(block.shape[1]):
+            value = block[r, j] + error[j]
+            if count == k and value >= best[k - 1]:
+                continue
             if (codes[j] == codes[i]) == same and j != i:
-                value = block[r, j] + error[j]
-                if count < k:
-                    place = count
-                    count += 1
-                elif value < best[k - 1]:
-                    place = k - 1
-                else:
-                    continue
+                place = min(count, k - 1)
+                count = min(count + 1, k)
                 while place > 0 and best[place - 1] > value:
                     best[place] = best[place - 1]
                     place -= 1

@@ -19,7 +19,8 @@ class Screening:
     bounds : sequence of str or callable
         Spheres, tried one after the other: "gb", "pgb", "dgb", "cdgb", "rpb", "rrpb", "mid", or an own function
         ``sphere(cone, evaluation, lam)`` that returns a `Sphere`. "rpb" and "rrpb" look from another lambda and are
-        used once, when `solve` starts from a solution ("rpb" believes that one to be exact: for experiments only).
+        used once, when `solve` starts from a solution for it, and not at all otherwise ("rpb" believes that solution to
+        be exact: for experiments only).
     rule : str or callable
         "sphere", "linear" (and the half-space that the last projection gave), "semidefinite" (and the cone), or an own
         function ``rule(engine, region, norms, zones)`` that writes zones for triplets the sphere rule left.
@@ -28,7 +29,7 @@ class Screening:
     at_start : bool
         Screen before the first iteration too (where the start is good, and many iterations are ahead).
     ranges, active_set : bool
-        Used along a path.
+        For paths, which are not there yet: without effect in `solve`.
     include_solution : bool
         Enlarge every sphere so that it also holds the approximate solution that will be returned. Then the gap of the
         reduced problem is the gap over all triplets, and `solve` reports it without another pass over them.
@@ -38,7 +39,8 @@ class Screening:
     >>> import triscreen as ts
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
-    >>> problem = ts.Problem((X - X.mean(0)) / X.std(0), ts.knn_triplets(X, y, k=10))
+    >>> X = (X - X.mean(0)) / X.std(0)
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=10))
     >>> sol = ts.solve(problem, 0.01 * problem.lambda_max(), screening=ts.Screening(("pgb", "mid"), every=5))
     >>> sol.converged, len(sol.screening) > 0
     (True, True)
@@ -53,7 +55,10 @@ class Screening:
     include_solution: bool = False
 
     def __post_init__(self):
-        bounds = (self.bounds,) if isinstance(self.bounds, str) or callable(self.bounds) else tuple(self.bounds)
+        bounds = self.bounds
+        if not isinstance(bounds, tuple | list):
+            bounds = (bounds,)
+        bounds = tuple(bounds)
         for bound in bounds:
             if not callable(bound):
                 as_choice(bound, "bounds", BOUNDS)

@@ -13,7 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from triscreen._threads import Threads
+from triscreen._validation import shortened
 from triscreen.engine import Engine
+from triscreen.errors import InputError
 from triscreen.rounding import Rounding, U
 from triscreen.screening import rules, spheres
 from triscreen.screening.rounding import gap_error, safe_radius
@@ -90,7 +92,10 @@ class Screener:
 
     def _sphere(self, bound, evaluation):
         if callable(bound):
-            return bound(self.problem.cone, evaluation, self.lam)
+            sphere = bound(self.problem.cone, evaluation, self.lam)
+            if not isinstance(sphere, spheres.Sphere):
+                raise InputError(f"the own bound returned {shortened(sphere)}: it must return a ts.Sphere")
+            return sphere
         if bound == "cdgb":
             return self._cdgb(evaluation)
         return getattr(spheres, bound)(self.problem.cone, evaluation, self.lam)

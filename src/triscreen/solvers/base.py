@@ -63,7 +63,8 @@ class Solution:
     converged : bool
         The gap, and its rounding, are at most tol |primal|.
     stopped_by : str
-        "converged", "max_iter", "max_seconds", "callback", "stalled", "rounding" or "interrupt".
+        "converged", "max_iter", "max_seconds", "callback", "stalled", "rounding" or "interrupt". Where it is not
+        "converged", M is the iterate with the lowest objective (of equal ones, the one with the smallest gap).
     n_iter : int
     passes : float
         Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2. The final certificate is
@@ -152,7 +153,7 @@ class Monitor:
             self._rows.append(
                 (state.n_iter, state.primal, state.gap, step, state.passes, state.seconds, self.undecided)
             )
-        if self.best is None or evaluation.gap < self.best.gap:
+        if self.best is None or self._is_better(evaluation):
             self.best = evaluation
         if evaluation.gap < 0.99 * self._gain_from:
             self._last_gain, self._gain_from = self.n_iter, evaluation.gap
@@ -170,6 +171,13 @@ class Monitor:
             self.stopped_by = "stalled"
         sharpen = self.can_sharpen and evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
         return sharpen or self.stopped_by is not None
+
+    def _is_better(self, evaluation):
+        """A lower objective is better; between objectives that tol does not tell apart, the smaller gap."""
+        slack = self.tol * abs(evaluation.primal)
+        if evaluation.primal < self.best.primal - slack:
+            return True
+        return evaluation.primal <= self.best.primal + slack and evaluation.gap < self.best.gap
 
     def screen_start(self, evaluation, lam0):
         """Screen before the first iteration; returns the engine and the evaluation to start with."""

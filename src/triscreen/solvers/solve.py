@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from triscreen._threads import single_threaded_blas
-from triscreen._validation import as_count, as_positive
+from triscreen._validation import as_count, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, InputError, Interrupted
 from triscreen.problem import Problem
 from triscreen.screening import Screening
@@ -211,7 +211,7 @@ def _advice(solution):
             f"float64 can prove no more than {proven:.2g} for this data; rescale features or points that dwarf the rest"
         )
     if solution.stopped_by == "stalled":
-        return "a larger tol, a larger lam, or a start from the solution for a larger lam is within reach"
+        return "it has stopped getting better; try a start from the solution for a larger lam, or a larger tol"
     return "raise max_iter or max_seconds, or start from the solution for a larger lam"
 
 
@@ -220,7 +220,7 @@ def _make_screening(screening):
         return screening
     if isinstance(screening, str) and screening == "auto":
         return AUTO
-    raise InputError(f"screening={screening!r}: screening must be 'auto', None or ts.Screening(...)")
+    raise InputError(f"screening={shortened(screening)}: screening must be 'auto', None or ts.Screening(...)")
 
 
 def _make_solver(solver):
