@@ -225,5 +225,5 @@ def test_the_linear_part_is_summed_up_rightly(cone, gamma, carried):
 
 def test_an_own_sphere_that_is_none_is_refused():
     case = make_case(9)
-    with pytest.raises(ts.InputError, match="the own bound returned None: it must return a ts.Sphere"):
+    with pytest.raises(ts.InputError, match=r"the own bound returned None: it must return a ts\.Sphere"):
         ts.solve(case.problem, 0.1 * case.problem.lambda_max(), screening=ts.Screening(lambda *_: None, every=1))
