@@ -25,7 +25,18 @@ from triscreen.screening.ranges import general_form, general_ranges, rrpb_ranges
 from triscreen.screening.state import Screener
 
 BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rrpb", "mid")
-KINDS = ("plain", "tiny", "huge", "offset", "duplicates", "rank one", "near ties", "d > n", "mixed scales")
+KINDS = (
+    "plain",
+    "tiny",
+    "huge",
+    "offset",
+    "duplicates",
+    "rank one",
+    "near ties",
+    "d > n",
+    "mixed scales",
+    "close pairs",
+)
 
 
 def make_problem(seed):
@@ -50,9 +61,11 @@ def make_problem(seed):
         X = np.outer(rng.normal(size=n) + y, rng.normal(size=d))
     elif kind == "near ties":
         X = np.round(X * 2) / 2
+    elif kind == "close pairs":
+        X[n // 2 :] = X[: n - n // 2] + 10 ** rng.uniform(-10, -3) * rng.normal(size=(n - n // 2, d))
     elif kind == "mixed scales":
         X *= 10.0 ** rng.uniform(-4, 4, d)
-    gamma = float(rng.choice([0.0, 1e-6, 1e-3, 0.05, 0.3, 1.0], p=[0.1, 0.1, 0.1, 0.4, 0.2, 0.1]))
+    gamma = float(rng.choice([0.0, 1e-6, 1e-3, 0.05, 0.3, 1.0, 2.0], p=[0.1, 0.1, 0.1, 0.35, 0.2, 0.1, 0.05]))
     cone = "diagonal" if rng.uniform() < 0.35 else "psd"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ts.SmallClassWarning)
@@ -99,6 +112,9 @@ def sweep(seeds):
         counts["problems"] += 1
         rng = np.random.default_rng(seed)
         lam = top * 10 ** rng.uniform(-2.5, 0.3)
+        if "close" in kind and rng.uniform() < 0.7:
+            size = float(np.quantile(problem.norms, rng.uniform()))
+            lam = max(size**2 * problem.triplets.total_weight * 10 ** rng.uniform(-2, 2), 1e-12 * top)
         hinge = problem.loss.gamma == 0
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ts.ConvergenceWarning)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from oracles import loss_values, matrices
 from problems import make_case, random_metric
 from triscreen.screening import Sphere, rules
 from triscreen.screening.state import Screener
+from triscreen.solvers import BarzilaiBorwein
 
 CONES = ["psd", "diagonal"]
 BOUNDS = ["gb", "pgb", "dgb", "cdgb", "mid", ("rrpb", "pgb"), ("rrpb", "mid", "gb")]
@@ -227,3 +229,30 @@ def test_an_own_sphere_that_is_none_is_refused():
     case = make_case(9)
     with pytest.raises(ts.InputError, match=r"the own bound returned None: it must return a ts\.Sphere"):
         ts.solve(case.problem, 0.1 * case.problem.lambda_max(), screening=ts.Screening(lambda *_: None, every=1))
+
+
+def test_the_enlargement_holds_any_solution_that_counts_as_converged():
+    """The radius grows by the distance that a gap and a rounding of tol P each still allow."""
+    case = make_case(9, n=60, d=4, kind="knn")
+    lam, tol = 0.05 * case.problem.lambda_max(), 1e-5
+    previous = ts.solve(case.problem, lam / 0.9, tol=1e-7, screening=None)
+    plain, wide = (
+        ts.solve(case.problem, lam, tol=tol, start=previous, screening=ts.Screening("rrpb", include_solution=include))
+        for include in (False, True)
+    )
+    primal = case.problem.value(previous.M, lam)
+    added = wide.screening[0]["radius"] - plain.screening[0]["radius"]
+    assert added == pytest.approx(np.sqrt(4 * tol * primal / ((1 - tol) * lam)), rel=1e-9)
+    assert wide.screening[0]["undecided"] >= plain.screening[0]["undecided"]
+
+
+def test_a_lying_solver_is_not_believed_with_include_solution_either():
+    class Liar(BarzilaiBorwein):
+        def run(self, engine, lam, evaluation, monitor):
+            engine, now = super().run(engine, lam, evaluation, monitor)
+            return engine, replace(now, M=3 * now.M)
+
+    case = make_case(9, n=60, d=4, kind="knn")
+    lam = 0.05 * case.problem.lambda_max()
+    sol = ts.solve(case.problem, lam, solver=Liar(), screening=ts.Screening("mid", include_solution=True, every=3))
+    assert case.problem.certificate(sol.M, lam).rel_gap <= 2 * sol.rel_gap

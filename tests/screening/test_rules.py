@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from fractions import Fraction
 
 import cvxpy as cp
 import numpy as np
@@ -12,8 +13,10 @@ import pytest
 import triscreen as ts
 from oracles import matrices
 from problems import make_case, random_metric
+from triscreen._kernels.rules import _negative_eigenvalue, _slope
 from triscreen.screening import rules, spheres
 from triscreen.screening.spheres import Sphere
+from triscreen.screening.state import Screener
 
 CONES = ["psd", "diagonal"]
 
@@ -141,8 +144,6 @@ def test_equal_points_have_margin_zero_and_are_linear(cone):
 
 
 def test_the_secular_equation_finds_the_negative_eigenvalue():
-    from triscreen._kernels.rules import _negative_eigenvalue, _slope
-
     rng = np.random.default_rng(0)
     for trial in range(300):
         d = int(rng.integers(1, 7))
@@ -151,10 +152,64 @@ def test_the_secular_equation_finds_the_negative_eigenvalue():
         y = rng.choice([-1, 1]) * 10 ** rng.uniform(-2, 2)
         Z = np.diag(q) + y * (np.outer(u, u) - np.outer(v, v))
         want = max(0.0, -np.linalg.eigvalsh(Z)[0])
-        got = _negative_eigenvalue(y, q, u, v, u @ u, v @ v, 1e-13)
+        got = _negative_eigenvalue(y, q, u, u - v, u + v, u @ u, v @ v, 1e-13)
         assert got <= want * (1 + 1e-9) + 1e-12
         assert got >= want * (1 - 2e-4) - 1e-12
         if want > 1e-3:
             z, W = np.linalg.eigh(Z)
             slope = (W[:, 0] @ u) ** 2 - (W[:, 0] @ v) ** 2
             assert _slope(z[0], y, q, u, v) == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+def exactly_negative(z, y, q, u, w):
+    """f(z) < 0 in rational arithmetic, with v = u - w exactly."""
+    z, y = Fraction(z), Fraction(y)
+    u, w, q = ([Fraction(float(x)) for x in a] for a in (u, w, q))
+    v = [a - b for a, b in zip(u, w, strict=True)]
+
+    def s(a, b):
+        return sum(x * z_ / (c - z) for x, z_, c in zip(a, b, q, strict=True))
+
+    return (1 + y * s(u, u)) * (1 - y * s(v, v)) + y * y * s(u, v) ** 2 < 0
+
+
+def test_nearly_equal_u_and_v_make_no_eigenvalue_out_of_rounding():
+    """x_j close to x_l: the plain secular equation cancels, and its sign is noise."""
+    rng = np.random.default_rng(1)
+    found = 0
+    for trial in range(800):
+        d = int(rng.integers(1, 5))
+        q = np.sort(10 ** rng.uniform(-3, 1, d)) * (rng.uniform(size=d) > 0.5 * (trial % 2))
+        u = rng.normal(size=d)
+        w = rng.normal(size=d) * 10 ** rng.uniform(-12, -2)
+        if d == 1 or trial % 3 == 0:
+            w = u * 10 ** rng.uniform(-12, -2) * rng.choice([-1, 1])
+        v = u - w
+        w = u - v  # exact, by Sterbenz
+        y = rng.choice([-1, 1]) * 10 ** rng.uniform(-3, 12)
+        got = _negative_eigenvalue(y, q, u, w, u + v, u @ u, v @ v, 1e-250)
+        if got > 0:
+            found += 1
+            assert exactly_negative(-got, y, q, u, w), (trial, got)
+    assert found > 50
+
+
+def test_close_negatives_are_not_screened_wrongly_in_one_dimension():
+    """x_j and x_l 1e-10 to 1e-7 apart, lambda at that triplet's own scale, so that its margin ends in (1 - g, 1)."""
+    rng = np.random.default_rng(2)
+    for _ in range(150):
+        gap = 10 ** rng.uniform(-10, -7)
+        X = np.array([[rng.normal() - 3], [1.0], [1.0 + gap]])
+        h = float((X[0, 0] - X[2, 0]) ** 2 - (X[0, 0] - X[1, 0]) ** 2)
+        problem = ts.Problem(X, ts.given_triplets([[0, 1, 2]]))
+        lam = h * h * 10 ** rng.uniform(-1, 1) * 20
+        margin = h * h / (0.05 * lam + h * h)
+        if not 0.951 < margin < 0.999:
+            continue
+        for M in (0.0, margin / h, 0.5 / h, 2 / h):
+            M = np.array([[M]])
+            e = problem.evaluate(M, problem.distances(problem.cone.project(M).factor), lam, 0.05)
+            for bound in ("gb", "pgb", "dgb", "cdgb", "mid"):
+                screener = Screener(problem, ts.Screening(bound, rule="semidefinite"), lam, 1e-6)
+                screener.start(e, None)
+                assert screener.zones[0] == 0, (gap, margin, float(M[0, 0]), bound)

@@ -48,34 +48,55 @@ def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zone
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _secular(z, y, q, u, v):
-    """f(z) = (1 + y s_uu)(1 - y s_vv) + y^2 s_uv^2, whose root below zero is the negative eigenvalue of Q + y H."""
+def _secular_sign(z, y, q, u, w, s):
+    """Sign of f(z) = (1 + y s_uu)(1 - y s_vv) + y^2 s_uv^2, 0 where rounding hides it.  w = u - v, s = u + v.
+
+    The root of f below zero is the negative eigenvalue of Q + y H. With s_ab = sum_c a_c b_c/(q_c - z) it is
+    computed as
+    1 + y s_ws - y^2 (s_uu s_ww - s_uw^2), because the plain form is nothing but rounding where u is close to v.
+    """
+    ws = 0.0
+    size = 0.0
     uu = 0.0
-    vv = 0.0
-    uv = 0.0
+    ww = 0.0
+    uw = 0.0
     for c in range(q.size):
         g = 1.0 / (q[c] - z)
+        ws += w[c] * s[c] * g
+        size += abs(w[c] * s[c]) * g
         uu += u[c] * u[c] * g
-        vv += v[c] * v[c] * g
-        uv += u[c] * v[c] * g
-    return (1.0 + y * uu) * (1.0 - y * vv) + y * y * uv * uv
+        ww += w[c] * w[c] * g
+        uw += u[c] * w[c] * g
+    f = 1.0 + y * ws - y * y * (uu * ww - uw * uw)
+    doubt = 16 * (q.size + 4) * _U * (1.0 + abs(y) * size + y * y * uu * ww)
+    if f > doubt:
+        return 1
+    return -1 if f < -doubt else 0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _negative_eigenvalue(y, q, u, v, uu, vv, floor):
-    """Return -z for the negative eigenvalue z of Q + y H, from below; 0 if it is above -floor."""
+def _negative_eigenvalue(y, q, u, w, s, uu, vv, floor):
+    """Return -z for the negative eigenvalue z of Q + y H, from below; 0 if it is above -floor or lost in rounding."""
     low = -y * vv if y > 0.0 else y * uu  # Weyl: no eigenvalue lies below
-    high = -floor
-    if low >= high or _secular(high, y, q, u, v) >= 0.0:
+    if low >= -floor or _secular_sign(-floor, y, q, u, w, s) > 0:
         return 0.0
-    for _ in range(60):
-        middle = -math.sqrt(low * high)
-        if _secular(middle, y, q, u, v) >= 0.0:
-            low = middle
-        else:
-            high = middle
-        if low > 1.0001 * high:  # both negative: within 1e-4 of each other
+    # Up from below until f is surely negative: near a pole at zero its sign may drown.
+    high = low
+    for _ in range(52):
+        high *= 0.5
+        if high > -floor:
+            return 0.0
+        if _secular_sign(high, y, q, u, w, s) < 0:
             break
+        low = high
+    else:
+        return 0.0
+    while low < 1.0001 * high:  # both negative: until they are within 1e-4 of each other
+        middle = -math.sqrt(low * high)
+        if _secular_sign(middle, y, q, u, w, s) < 0:
+            high = middle
+        else:
+            low = middle
     return -high
 
 
@@ -106,7 +127,7 @@ def _slope(z, y, q, u, v):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, uv, floor, e_h, max_steps):
+def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, w, s, uu, vv, uv, floor, e_h, max_steps):
     """Is no X in the cone with <X, H> = level within radius of Q?  Maximise the SDLS dual over y, sign y > 0.
 
     D(y) = 2 y (level - <Q, H>) - y^2 |H|^2 + z(y)^2 is a lower bound of the squared distance for every y.
@@ -122,7 +143,7 @@ def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, uu, vv, uv, floor, e_
     step_low = y
     step_high = np.inf
     for _ in range(max_steps):
-        z = _negative_eigenvalue(sign * y, q, u, v, uu, vv, floor)
+        z = _negative_eigenvalue(sign * y, q, u, w, s, uu, vv, floor)
         safe_z = max(0.0, z - floor - y * e_h)
         value = 2.0 * y * gain - y * y * size + safe_z * safe_z
         if value - 16 * _U * (2.0 * y * gain + y * y * size) > target:
@@ -153,6 +174,8 @@ def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h
     dim = q.size
     u = np.empty(dim)
     v = np.empty(dim)
+    w = np.empty(dim)
+    s = np.empty(dim)
     for t in range(hq.size):
         above = hq[t] - e_hq[t] > 1.0
         below = hq[t] + e_hq[t] < 1.0 - gamma
@@ -165,16 +188,18 @@ def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h
         for c in range(dim):
             u[c] = Y[i, c] - Y[k, c]
             v[c] = Y[i, c] - Y[j, c]
+            w[c] = Y[j, c] - Y[k, c]
+            s[c] = u[c] + v[c]
             uu += u[c] * u[c]
             vv += v[c] * v[c]
             uv += u[c] * v[c]
         if above:
             h = hq[t] - e_hq[t]
-            if _beyond_sphere(-1.0, 1.0, h, norms[t], radius, q, u, v, uu, vv, uv, floor, e_h, max_steps):
+            if _beyond_sphere(-1.0, 1.0, h, norms[t], radius, q, u, v, w, s, uu, vv, uv, floor, e_h, max_steps):
                 zones[t] = 2
         else:
             h = hq[t] + e_hq[t]
-            if _beyond_sphere(1.0, 1.0 - gamma, h, norms[t], radius, q, u, v, uu, vv, uv, floor, e_h, max_steps):
+            if _beyond_sphere(1.0, 1.0 - gamma, h, norms[t], radius, q, u, v, w, s, uu, vv, uv, floor, e_h, max_steps):
                 zones[t] = 1
 
 

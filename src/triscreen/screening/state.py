@@ -95,7 +95,8 @@ class Screener:
             sphere = bound(self.problem.cone, evaluation, self.lam)
             if not isinstance(sphere, spheres.Sphere):
                 raise InputError(f"the own bound returned {shortened(sphere)}: it must return a ts.Sphere")
-            return sphere
+            # The names of the theorems stand for what rounding does to their radii.
+            return replace(sphere, name=f"own {sphere.name}") if sphere.name in spheres.BOUNDS else sphere
         if bound == "cdgb":
             return self._cdgb(evaluation)
         return getattr(spheres, bound)(self.problem.cone, evaluation, self.lam)
@@ -132,7 +133,7 @@ class Screener:
     def _shrink_if_it_pays(self, evaluation):
         """Let decided triplets go once enough of them have gathered; returns the evaluation to go on with."""
         undecided = self.undecided
-        if undecided > _PAYS * self._last_undecided:
+        if undecided > _PAYS * self._last_undecided or undecided == self._last_undecided:
             return evaluation
         self._last_undecided = undecided
         return self._shrink(evaluation)
@@ -144,7 +145,8 @@ class Screener:
         engine, rounding = self.engine, self.rounding
         radius = safe_radius(rounding, sphere, evaluation, self.lam)
         if self.screening.include_solution:
-            radius += np.sqrt(2 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
+            # Both the gap and its rounding may be tol P at the end, and P no more than now.
+            radius += np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
         if not np.isfinite(radius):
             return
         region, passes = rules.prepare(engine, sphere, radius, rounding)

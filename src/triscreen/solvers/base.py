@@ -120,7 +120,7 @@ class Monitor:
         self.begin = time.perf_counter()
         self.passes = 0.0
         self.n_iter = 0
-        self.best = None
+        self.best = self.last = None
         self.stopped_by = None
         self.can_sharpen = False  # is there a smaller smoothing to go on with?
         self.make_screener, self.screener, self.every = None, None, 1  # made when first needed
@@ -148,6 +148,7 @@ class Monitor:
         return self._record(evaluation, 0.0, None)
 
     def _record(self, evaluation, step, callback):
+        self.last = evaluation
         state = State(self.lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds)
         if not self._rows or self._rows[-1][0] != self.n_iter:
             self._rows.append(

@@ -129,7 +129,10 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
         if monitor.stopped_by == "converged":
             if screening is not None and screening.include_solution:
                 rounding = problem.rounding if monitor.screener is None else monitor.screener.rounding
-                return _solution(problem, now.M, now, gap_error(rounding, now, lam), tol, monitor)
+                # What the monitor saw, not what the solver returned: nothing that a solver claims is believed.
+                seen = monitor.last
+                solution = _solution(problem, seen.M, seen, gap_error(rounding, seen, lam), tol, monitor)
+                return solution if solution.converged else replace(solution, stopped_by="rounding")
             solution = _certified(problem, monitor.best.M, tol, monitor)
             if solution.converged:
                 return solution
