@@ -213,3 +213,28 @@ def test_close_negatives_are_not_screened_wrongly_in_one_dimension():
                 screener = Screener(problem, ts.Screening(bound, rule="semidefinite"), lam, 1e-6)
                 screener.start(e, None)
                 assert screener.zones[0] == 0, (gap, margin, float(M[0, 0]), bound)
+
+
+@pytest.mark.parametrize("cone", CONES)
+def test_a_region_carries_the_errors_of_all_its_terms(cone):
+    """The values are <delta delta', Q> and no further off than the errors say, compared with extended precision."""
+    case = make_case(5, cone=cone, scale=1e3, n=30, d=4, m=200)
+    problem = case.problem
+    lam = 0.05 * problem.lambda_max()
+    M = random_metric(5, 4, cone, 1e-6)
+    e = problem.evaluate(M, problem.distances(problem.cone.project(M).factor), lam, case.gamma)
+    X, T = case.X.astype(np.longdouble), problem.triplets
+    delta = X[T.point_ids[T.first]] - X[T.point_ids[T.second]]
+    for name in ("gb", "pgb", "dgb", "mid"):
+        sphere = getattr(spheres, name)(problem.cone, e, lam)
+        region, _ = rules.prepare(problem, sphere, sphere.radius, problem.rounding)
+        Q = np.diag(sphere.center) if cone == "diagonal" else sphere.center
+        exact = np.einsum("pi,ij,pj->p", delta, Q.astype(np.longdouble), delta)
+        least = 0.5 * sphere.radius * problem.rounding.norm_offset
+        known = sum(
+            abs(term.coefficient)
+            * problem.rounding.distances(problem.distances(term.factor) if term.dist is None else term.dist, term.trace)
+            for term in sphere.terms
+        )
+        assert (region.errors >= (least + known) * (1 - 1e-12)).all()
+        assert (np.abs(region.values - exact) <= region.errors + 64 * 4 * 2.0**-53 * np.abs(exact)).all()
