@@ -21,7 +21,7 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q
 
-# The long safety sweep: 2,000 problems, 12 million screening decisions, some ten minutes.
+# The long safety sweep: 2,000 problems, over 10 million screening decisions, some ten minutes.
 nightly: $(STAMP)
 	$(BIN)/python tests/screening/safety.py
 
