@@ -40,7 +40,7 @@ KINDS = (
 
 
 def make_problem(seed):
-    """A random problem, adversarial in one way or another; returns (problem, description)."""
+    """A random problem, adversarial in one way or another; returns (problem, X, description)."""
     rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     n, d = int(rng.integers(8, 26)), int(rng.integers(1, 6))
@@ -73,7 +73,28 @@ def make_problem(seed):
     if rng.uniform() < 0.4:
         T = ts.given_triplets(T.indices(), rng.uniform(0.1, 5, T.n_triplets))
     loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
-    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=1), f"{kind}, {cone}, gamma={gamma:g}"
+    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=1), X, f"{kind}, {cone}, gamma={gamma:g}"
+
+
+def with_near_ties(problem, X, best, rng):
+    """Add comparisons of tiny weight whose margins at the optimum lie within 1e-12 to 1e-4 of 1 and of 1 - gamma."""
+    indices = problem.triplets.indices()
+    weights = np.ones(len(indices)) if problem.triplets.weights is None else problem.triplets.weights
+    M = np.diag(best.M) if best.M.ndim == 1 else best.M
+    rows, points = [], [X]
+    for _ in range(24):
+        i, j, _ = indices[rng.integers(len(indices))]
+        v, direction = X[i] - X[j], rng.normal(size=X.shape[1])
+        level = 1.0 if rng.uniform() < 0.5 else 1.0 - problem.loss.gamma
+        wanted = v @ M @ v + level + rng.choice([-1, 1]) * 10 ** rng.uniform(-12, -4)
+        stretch = direction @ M @ direction
+        if wanted > 0 and stretch > 1e-6 * np.trace(M) * (direction @ direction):
+            rows.append((i, j, len(X) + len(points) - 1))
+            points.append((X[i] + np.sqrt(wanted / stretch) * direction)[None])
+    if not rows:
+        return problem
+    T = ts.given_triplets(np.vstack([indices, rows]), np.concatenate([weights, np.full(len(rows), 1e-13)]))
+    return ts.Problem(np.vstack(points), T, loss=problem.loss, cone=problem.cone.name, n_jobs=1)
 
 
 def check(problem, zones, exact, counts, label):
@@ -104,7 +125,7 @@ def sweep(seeds):
     """Run the sweep; returns the counts."""
     counts = Counter()
     for seed in seeds:
-        problem, kind = make_problem(seed)
+        problem, X, kind = make_problem(seed)
         top = problem._lambda_max
         if top == 0:
             counts["no positive part"] += 1
@@ -120,6 +141,9 @@ def sweep(seeds):
             warnings.simplefilter("ignore", ts.ConvergenceWarning)
             tight = {"tol": 1e-7 if hinge else 1e-13, "screening": None, "max_iter": 1500}
             best = ts.solve(problem, lam, **tight)
+            if "near ties" in kind and best.M.any():
+                problem = with_near_ties(problem, X, best, rng)
+                best = ts.solve(problem, lam, start=best, **tight)
             early = ts.solve(problem, lam, screening=None, tol=1e-15, max_iter=int(rng.integers(1, 8)))
             lam0 = lam * rng.choice([1.1, 0.9, 1.5])
             previous = ts.solve(problem, lam0, screening=None, tol=1e-4, max_iter=500)
@@ -166,14 +190,20 @@ def ranges_at(problem, e, lam0, lam, exact, counts, label):
     eps = np.sqrt(2 * gap / lam0) + problem.rounding.element(e.M)
     found = {"rrpb": rrpb_ranges(margins, errors, norms, float(np.linalg.norm(e.M)), lam0, eps, gamma)}
     plus, plus_errors, _ = margins_at(problem, e.dual_point.plus)
-    dA = problem.rounding.matrix(e.A, e.sums.alpha)
-    for name in ("dgb", "mid"):
-        _, weight, (a, b, c) = general_form(name, problem.cone, e)
-        # safe side: the gap's error at the worse of the two ends, and dA in the centre, as in screening.rounding
+    minus, minus_errors, _ = margins_at(problem, e.dual_point.plus - e.A)
+    dA, more = problem.rounding.matrix(e.A, e.sums.alpha), 1e-6
+    slopes = {
+        "gb": ((plus - minus) / 2, (plus_errors + minus_errors) / 2),
+        "dgb": (np.zeros_like(plus), np.zeros_like(plus)),
+        "mid": (plus / 2, plus_errors / 2),
+    }
+    for name, (slope, slope_error) in slopes.items():
+        _, weight, square = general_form(name, problem.cone, e)
+        # Safe side: (r + dA/lam)^2 <= (1 + t) r^2 + (1 + 1/t) (dA/lam)^2, and the gap's error at the worst of three
+        # lambdas.
         worst = max(gap_error(problem.rounding, e, v) for v in (0.2 * lam0, lam0, 5 * lam0))
-        square = (a * (1 + 1e-9), b + 2 * worst + 1e-9 * abs(b), c * (1 + 1e-9) + dA**2 + 2 * dA * np.sqrt(c))
-        slope = np.zeros_like(plus) if name == "dgb" else plus / 2
-        slope_error = np.zeros_like(plus) if name == "dgb" else plus_errors / 2
+        a, b, c = (x * (1 + more) for x in square)
+        square = (a, b + 2 * worst, c + (1 + 1 / more) * dA**2)
         found[name] = general_ranges(weight * margins, slope, (errors, slope_error), norms, square, lam0, gamma)
     for name, intervals in found.items():
         zones = np.zeros(len(margins), dtype=np.int8)
