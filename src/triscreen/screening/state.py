@@ -51,10 +51,8 @@ class Screener:
         self._norms = problem.norms
         self._zones = np.zeros(problem.triplets.n_triplets, dtype=np.int8)
         self.rounding = problem.rounding
-        self._gone = np.zeros(
-            0, dtype=np.int8
-        )  # zones of all triplets when some left, and the numbers of those that stay
-        self._numbers = None
+        # Once some have left: the zones of all triplets at the time, and the numbers of those still in the engine.
+        self._gone = self._numbers = None
         self._last_undecided = len(self._zones)
 
     @property
@@ -121,14 +119,7 @@ class Screener:
             evaluation.dist, evaluation.sums.smoothing, dist / lam, engine.loss.gamma, engine.threads
         )
         sphere = spheres.cdgb(engine.cone, evaluation, lam, gap)
-        term = sphere.terms[0]
-        return spheres.Sphere(
-            sphere.center,
-            sphere.radius,
-            "cdgb",
-            (spheres.Term(term.coefficient, term.factor, dist, term.trace),),
-            sphere.normal,
-        )
+        return replace(sphere, terms=(replace(sphere.terms[0], dist=dist),))
 
     def _shrink_if_it_pays(self, evaluation):
         """Let decided triplets go once enough of them have gathered; returns the evaluation to go on with."""
