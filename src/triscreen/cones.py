@@ -39,6 +39,27 @@ class Projection:
     negative: tuple
 
 
+@dataclass(frozen=True)
+class Face:
+    """A projection that can be differentiated: P(Y + dY) = P(Y) + out(weight * into(dY)) to first order.
+
+    Attributes
+    ----------
+    plus : array
+        The projection of Y.
+    weight : array
+        Of the derivative in the basis of Y, between 0 and 1: 1 within the positive part, 0 within the negative part, in
+        between for a pair of a positive and a negative eigenvalue.
+    into, out : callables
+        To the eigenbasis of Y and back.
+    """
+
+    plus: np.ndarray
+    weight: np.ndarray
+    into: object
+    out: object
+
+
 class Cone:
     """What both cones share."""
 
@@ -63,6 +84,28 @@ class PSD(Cone):
         keep = values > 0
         F = vectors[:, keep] * np.sqrt(values[keep])
         return Projection(F @ F.T, F, (values[~keep], vectors[:, ~keep]))
+
+    def face(self, Y):
+        """Project a symmetric matrix, with the derivative of the projection there."""
+        values, vectors = np.linalg.eigh(Y)
+        plus = np.maximum(values, 0.0)
+        size = np.abs(values)
+        both = size[:, None] + size[None, :]
+        weight = (plus[:, None] + plus[None, :]) / np.where(both > 0, both, 1.0)
+
+        def into(V):
+            return vectors.T @ V @ vectors
+
+        def out(V):
+            V = vectors @ V @ vectors.T
+            return 0.5 * (V + V.T)
+
+        F = vectors * np.sqrt(plus)
+        return Face(F @ F.T, weight, into, out)
+
+    def spread(self, X, V):
+        """Return Y with (x_a - x_b)'(y_a - y_b) = <V, delta delta'>."""
+        return X @ V
 
     def cut_off_inner(self, projection, M):
         """<-[B]_-, M> >= 0 for M in the cone, as a sum of non-negative terms."""
@@ -130,6 +173,14 @@ class Diagonal(Cone):
         """Project a vector: keep the positive entries."""
         plus = np.maximum(B, 0.0)
         return Projection(plus, np.sqrt(plus), (np.minimum(B, 0.0), None))
+
+    def face(self, Y):
+        """Project a vector, with the derivative of the projection there."""
+        return Face(np.maximum(Y, 0.0), (Y > 0).astype(float), np.asarray, np.asarray)
+
+    def spread(self, X, V):
+        """Return Y with (x_a - x_b)'(y_a - y_b) = sum_c v_c (x_a - x_b)_c^2."""
+        return X * V
 
     def cut_off_inner(self, projection, M):
         """<-[b]_-, m> >= 0 for m in the cone."""

@@ -8,11 +8,16 @@ loss are gone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from triscreen._threads import Threads, chunk_bounds
 from triscreen.cones import Projection
+from triscreen.rounding import Rounding
 from triscreen.triplets import Sums
+
+_NORM_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +96,13 @@ class Engine:
         fixed = 0.0 if self.linear_matrix is None else float(np.vdot(self.linear_matrix, step))
         return lam * float(np.vdot(M, step)) - float(pair_weights @ dist_step) - fixed
 
-    def evaluate(self, M, dist, lam, smoothing, swept=None):
-        """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep) are known."""
+    def evaluate(self, M, dist, lam, smoothing, swept=None, A=None):
+        """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep, and A) are known."""
         sums, pair_weights = self.sweep(dist, smoothing) if swept is None else swept
-        A = self.assemble(pair_weights)
-        if self.linear_matrix is not None:
-            A = A + self.linear_matrix
+        if A is None:
+            A = self.assemble(pair_weights)
+            if self.linear_matrix is not None:
+                A = A + self.linear_matrix
         projection = self.cone.project(A)
         penalty = 0.5 * lam * float(np.vdot(M, M))
         slack = self.loss.slack(sums)
@@ -113,6 +119,42 @@ class Engine:
             gap=slack + self.cone.gap(M, projection, lam),
             slack=slack,
         )
+
+    def restrict(self, triplets, pairs, points):
+        """Return the engine of a smaller set; its constant matrix and weight are still those of this one."""
+        less = Engine(
+            self.points[points],
+            triplets,
+            self.loss,
+            self.cone,
+            Threads(self.threads.n_jobs),
+            self.linear_matrix,
+            self.linear_weight,
+            self.share * len(pairs) / max(1, self.triplets.n_pairs),
+        )
+        less.point_error = self.point_error
+        less.rounding = self.rounding.reduced(less, pairs, self.rounding.linear_error)
+        return less
+
+    @cached_property
+    def rounding(self):
+        """Bounds on what rounding does to this engine's numbers."""
+        return Rounding(self, self.point_error)
+
+    @cached_property
+    def norms(self):
+        """|H_t|_F (diagonal cone: |h_t|_2) of every triplet; computed when first needed, 8 bytes each."""
+        n_triplets = self.triplets.n_triplets
+        out = np.empty(n_triplets)
+        chunks = -(-n_triplets // _NORM_CHUNK)
+        bounds = chunk_bounds(n_triplets, chunks)
+
+        def task(c):
+            part = slice(bounds[c], bounds[c + 1])
+            self.cone.norms(self.points, self.triplets.local_indices(part.start, part.stop), out[part])
+
+        self.threads.run("norms", task, chunks)
+        return out
 
     def _linear_loss(self, M):
         if self.linear_matrix is None:

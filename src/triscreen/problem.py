@@ -20,17 +20,14 @@ from functools import cached_property
 
 import numpy as np
 
-from triscreen._threads import Threads, chunk_bounds, single_threaded_blas
+from triscreen._threads import Threads, single_threaded_blas
 from triscreen._validation import as_alpha, as_points, as_positive
 from triscreen.cones import make_cone
 from triscreen.engine import Engine
 from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.losses import SmoothedHinge, check_loss
-from triscreen.rounding import Rounding
 from triscreen.span import span_basis
 from triscreen.triplets import TripletSet
-
-_NORM_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -190,34 +187,21 @@ class Problem(Engine):
         return self._lambda_max
 
     @cached_property
-    def _lambda_max(self):
+    def _sum_of_h(self):
+        """(Pair weights, S, its projection) with S = sum_t w_t H_t; S_+/lam is the optimum for large lam."""
         _, pair_weights = self.sweep(np.zeros(self.triplets.n_pairs), 1.0)  # margins 0, so every alpha is 1
-        factor = self.cone.project(self.assemble(pair_weights)).factor
+        S = self.assemble(pair_weights)
+        return pair_weights, S, self.cone.project(S)
+
+    @cached_property
+    def _lambda_max(self):
+        pair_weights, _, projection = self._sum_of_h
+        factor = projection.factor
         # Eigenvalues that rounding alone can explain are zero.
         euclid = self.triplets.distances(self.points, self.threads)
         noise = 8 * self.points.shape[1] * np.finfo(float).eps * float(np.abs(pair_weights) @ euclid)
         factor = factor * (np.square(factor).sum(axis=0) > noise if factor.ndim == 2 else np.square(factor) > noise)
         return max(0.0, self.triplets.largest_margin(self.distances(factor)))
-
-    @cached_property
-    def rounding(self):
-        """Bounds on what rounding does to this problem's numbers."""
-        return Rounding(self, self.point_error)
-
-    @cached_property
-    def norms(self):
-        """|H_t|_F (diagonal cone: |h_t|_2) of every triplet; computed when first needed, 8 bytes each."""
-        n_triplets = self.triplets.n_triplets
-        out = np.empty(n_triplets)
-        chunks = -(-n_triplets // _NORM_CHUNK)
-        bounds = chunk_bounds(n_triplets, chunks)
-
-        def task(c):
-            part = slice(bounds[c], bounds[c + 1])
-            self.cone.norms(self.points, self.triplets.local_indices(part.start, part.stop), out[part])
-
-        self.threads.run("norms", task, chunks)
-        return out
 
     def check_lam(self, lam):
         """Return lam if it is a positive number that float64 can work with for these points."""

@@ -23,18 +23,26 @@ Every bound is a constant times u times magnitudes, valid for any order of summa
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 U = 2.0**-53
 
 
 class Rounding:
-    """Bounds for one engine; ``point_error`` is k above, ``linear_error`` bounds the error of its constant matrix."""
+    """Bounds for one engine.
 
-    def __init__(self, engine, point_error, linear_error=0.0):
+    Parameters
+    ----------
+    engine : Engine
+    point_error : float
+        k above.
+    """
+
+    def __init__(self, engine, point_error):
         self.engine = engine
-        self.point_error = point_error
-        self.linear_error = linear_error
+        self.linear_error = 0.0
         triplets, dim = engine.triplets, engine.points.shape[1]
         sizes = np.sqrt(np.einsum("ij,ij->i", engine.points, engine.points))
         self._reach = sizes[triplets.first] + sizes[triplets.second]
@@ -47,6 +55,16 @@ class Rounding:
         terms = len(engine.points) + triplets.most_pairs_at_a_point() + triplets.most_triplets_at_a_pair()
         self._matrix = 2 * (terms + 8 * dim + point_error) * U * float((np.sqrt(euclid) * self._reach).max(initial=0.0))
         self._dim = dim
+
+    def reduced(self, engine, pairs, linear_error):
+        """Return the bounds for an engine with these pairs of ours, whose constant matrix is off by linear_error.
+
+        What holds for all pairs and points holds for some of them.
+        """
+        less = copy(self)
+        less.engine, less.linear_error = engine, linear_error
+        less._reach = self._reach[pairs]
+        return less
 
     def distances(self, dist, trace):
         """Bound on the error of pair distances under F F' with |F|_F^2 = trace."""

@@ -255,7 +255,7 @@ def test_passes_count_what_was_done():
     counted = []
     real = case.problem.triplets.distances
     case.problem.triplets.distances = lambda *a: counted.append(1) or real(*a)
-    sol = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), screening=None)
+    sol = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), screening=None, solver="bb")
     assert sol.passes == sol.n_iter + 1
     assert len(counted) - 3 == sol.n_iter + 1  # two for lambda_max, one for the certificate
 

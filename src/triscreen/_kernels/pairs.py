@@ -22,6 +22,18 @@ def pair_distances(G, first, second, out, start, stop):
 
 
 @njit(cache=True, nogil=True, fastmath=SUMS)
+def pair_products(X, Y, first, second, out, start, stop):
+    """out[p] = (x_a - x_b)'(y_a - y_b) for the pairs start <= p < stop; with Y = X V it is delta' V delta."""
+    dim = X.shape[1]
+    for p in range(start, stop):
+        a, b = first[p], second[p]
+        total = 0.0
+        for c in range(dim):
+            total += (X[a, c] - X[b, c]) * (Y[a, c] - Y[b, c])
+        out[p] = total
+
+
+@njit(cache=True, nogil=True, fastmath=SUMS)
 def laplacian_rows(X, first, second, ptr, back_ptr, back_pair, weights, out, start, stop):
     """out[i - start] = row i of Lap(weights) X, for the points start <= i < stop.
 

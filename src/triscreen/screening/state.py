@@ -12,11 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from triscreen._threads import Threads
 from triscreen._validation import shortened
-from triscreen.engine import Engine
 from triscreen.errors import InputError
-from triscreen.rounding import Rounding, U
+from triscreen.rounding import U
 from triscreen.screening import rules, spheres
 from triscreen.screening.rounding import gap_error, safe_radius
 
@@ -50,10 +48,14 @@ class Screener:
         self.passes = 0.0
         self._norms = problem.norms
         self._zones = np.zeros(problem.triplets.n_triplets, dtype=np.int8)
-        self.rounding = problem.rounding
         # Once some have left: the zones of all triplets at the time, and the numbers of those still in the engine.
         self._gone = self._numbers = None
         self._last_undecided = len(self._zones)
+
+    @property
+    def rounding(self):
+        """Bounds on what rounding does to the numbers of what is left."""
+        return self.engine.rounding
 
     @property
     def undecided(self):
@@ -176,23 +178,14 @@ class Screener:
 
     def _shrink(self, evaluation):
         """Let the decided triplets go that no other one needs the pairs of; returns the evaluation on what is left."""
-        old, triplets, problem = self.engine, self.engine.triplets, self.problem
+        old, triplets = self.engine, self.engine.triplets
         dist, smoothing = evaluation.dist, evaluation.sums.smoothing
         kept, pairs, points, stays = triplets.take(self._zones == rules.UNDECIDED)
         gone = np.where(stays, rules.UNDECIDED, self._zones).astype(np.int8)
         linear = gone == rules.LINEAR
         weight = float(linear.sum() if triplets.weights is None else triplets.weights[linear].sum())
-        self.engine = Engine(
-            old.points[points],
-            kept,
-            problem.loss,
-            problem.cone,
-            Threads(problem.threads.n_jobs),
-            old.linear_matrix,
-            old.linear_weight + weight,
-            len(pairs) / problem.triplets.n_pairs,
-        )
-        self.engine.point_error = problem.point_error
+        self.engine = old.restrict(kept, pairs, points)
+        self.engine.linear_weight += weight
         swept = self.engine.sweep(dist[pairs], smoothing)
         if triplets.off_zone(dist, gone, smoothing):
             self._sum_up_linear(old, linear)
@@ -213,17 +206,17 @@ class Screener:
 
         The constant matrix is A minus what the remaining triplets contribute: no work on the pairs that leave.
         """
-        engine, error = self.engine, self.rounding.matrix(evaluation.A, evaluation.sums.alpha)
+        engine = self.engine
+        error = engine.rounding.matrix(evaluation.A, evaluation.sums.alpha)  # of the old A; the bounds are the same
         sums, pair_weights = swept
         engine.linear_matrix = evaluation.A - engine.assemble(pair_weights)
         self.passes += 0.5 * engine.share
-        self.rounding = Rounding(engine, engine.point_error)
-        self.rounding.linear_error = error + self.rounding.sum_of_h(sums.alpha)
+        engine.rounding.linear_error = error + engine.rounding.sum_of_h(sums.alpha)
         return replace(evaluation, dist=dist, sums=sums, objective=engine.objective(evaluation.M, self.lam, sums))
 
     def _sum_up_linear(self, old, linear):
         """Sum up the constant matrix of the triplets that were decided to be linear, pair by pair."""
-        engine, triplets, error = self.engine, old.triplets, self.rounding.linear_error
+        engine, triplets, error = self.engine, old.triplets, old.rounding.linear_error
         if linear.any():
             positive, negative = triplets.pair_numbers(linear)
             w = np.ones(len(positive)) if triplets.weights is None else triplets.weights[linear]
@@ -231,5 +224,5 @@ class Screener:
             added = old.assemble(c)
             self.passes += 0.5 * old.share
             engine.linear_matrix = added if old.linear_matrix is None else old.linear_matrix + added
-            error += self.rounding.sum_of_h(float(w.sum())) + U * float(np.linalg.norm(engine.linear_matrix))
-        self.rounding = Rounding(engine, engine.point_error, error)
+            error += engine.rounding.sum_of_h(float(w.sum())) + U * float(np.linalg.norm(engine.linear_matrix))
+        engine.rounding.linear_error = error

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen.screening.state import Screener
+
 # Stop when this many iterations in a row have not brought the gap down.
 _PATIENCE = 2000
 
@@ -179,6 +181,11 @@ class Monitor:
         if evaluation.primal < self.best.primal - slack:
             return True
         return evaluation.primal <= self.best.primal + slack and evaluation.gap < self.best.gap
+
+    def watch(self, engine, screening):
+        """Screen this engine from now on."""
+        self.every = screening.every
+        self.make_screener = lambda: Screener(engine, screening, self.lam, self.tol)
 
     def screen_start(self, evaluation, lam0):
         """Screen before the first iteration; returns the engine and the evaluation to start with."""

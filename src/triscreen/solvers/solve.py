@@ -13,11 +13,15 @@ from triscreen.errors import ConvergenceWarning, InputError, Interrupted
 from triscreen.problem import Problem
 from triscreen.screening import Screening
 from triscreen.screening.rounding import gap_error
-from triscreen.screening.state import Screener
 from triscreen.solvers.base import Monitor, Solution
 from triscreen.solvers.bb import BarzilaiBorwein
+from triscreen.solvers.newton import Newton
 
-SOLVERS = {"auto": BarzilaiBorwein, "bb": BarzilaiBorwein}
+SOLVERS = {
+    "auto": lambda: Newton(first=20),  # projected gradient is done by then, or slow
+    "bb": BarzilaiBorwein,
+    "newton": Newton,
+}
 _MAX_ITER = 10_000
 # The fastest choice measured (benchmarks/screening.py): short solves are over before screening pays.
 AUTO = Screening("mid", every=30, at_start=False)
@@ -115,10 +119,31 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
     smoothings, now = _first_smoothing(problem, lam, M, dist, smoothing, monitor)
     engine = problem
     if screening is not None and now.gap > tol * abs(now.primal):
-        monitor.every = screening.every
-        monitor.make_screener = lambda: Screener(problem, screening, lam, tol)
+        monitor.watch(problem, screening)
         if screening.at_start:
             engine, now = monitor.screen_start(now, lam0)
+
+    def certify():
+        if screening is not None and screening.include_solution:
+            # What the monitor saw, not what the solver returned: nothing that a solver claims is believed.
+            seen = monitor.last
+            rounding = problem.rounding if monitor.screener is None else monitor.screener.rounding
+            return _solution(problem, seen.M, seen, gap_error(rounding, seen, lam), tol, monitor)
+        return _certified(problem, monitor.best.M, tol, monitor)
+
+    solution = run(engine, lam, solver, now, smoothings, monitor, certify)
+    if solution.stopped_by == "converged" and not solution.converged:
+        return replace(solution, stopped_by="rounding" if solution.rel_gap <= tol else "stalled")
+    return solution
+
+
+def run(engine, lam, solver, now, smoothings, monitor, certify):
+    """Run a solver, smoothing by smoothing, until the monitor stops it and what it found is certified.
+
+    ``certify()`` returns something with a gap and a primal, over all that matters to the caller; where its gap is not
+    what the monitor believed it to be, the solver goes on.
+    """
+    tol = monitor.tol
     while True:
         monitor.can_sharpen = bool(smoothings)
         if not monitor.saw_start(now):
@@ -127,23 +152,15 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
             if monitor.n_iter == n_iter and monitor.stopped_by is None:
                 monitor.stopped_by = "stalled"  # a solver that does nothing would do so for ever
         if monitor.stopped_by == "converged":
-            if screening is not None and screening.include_solution:
-                rounding = problem.rounding if monitor.screener is None else monitor.screener.rounding
-                # What the monitor saw, not what the solver returned: nothing that a solver claims is believed.
-                seen = monitor.last
-                solution = _solution(problem, seen.M, seen, gap_error(rounding, seen, lam), tol, monitor)
-                return solution if solution.converged else replace(solution, stopped_by="rounding")
-            solution = _certified(problem, monitor.best.M, tol, monitor)
-            if solution.converged:
-                return solution
-            if solution.rel_gap <= tol:
-                return replace(solution, stopped_by="rounding")
+            result = certify()
+            if result.gap <= tol * abs(result.primal) or monitor.tol <= 0.1 * tol:
+                return result
             # Rounding between the two coordinate systems ate the last digit: ask for a little more.
-            monitor.stopped_by = None if monitor.tol > 0.1 * tol else "stalled"
+            monitor.stopped_by = None
             monitor.tol *= 0.5
-        if monitor.stopped_by is not None:
-            return _certified(problem, monitor.best.M, tol, monitor)
-        if smoothings:
+        elif monitor.stopped_by is not None:
+            return certify()
+        elif smoothings:
             now = engine.evaluate(now.M, now.dist, lam, smoothings.pop())
             monitor.passes += 0.5 * engine.share
 

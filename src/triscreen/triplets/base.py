@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triscreen._kernels.pairs import laplacian_rows, pair_distances, transpose_pairs, weighted_squares
+from triscreen._kernels.pairs import laplacian_rows, pair_distances, pair_products, transpose_pairs, weighted_squares
 from triscreen._threads import chunk_bounds, count_chunks
 from triscreen.errors import InputError
 
@@ -126,6 +126,27 @@ class TripletSet:
         """
         raise NotImplementedError
 
+    def near(self, ends, squares, radius, error, low, both, zones, threads):
+        """Select the triplets that are not proven to keep their zone for every M of a tube; for `restrict`.
+
+        ``ends`` are the pair distances at the two ends of the tube, ``squares`` the pairs' |delta|^4, ``error`` bounds
+        the error of a margin. Proven is a margin above 1 on the whole tube or, if ``both``, below ``low``; and a
+        triplet with zones[t] > 0 where zones are given (None: there are none).
+        """
+        raise NotImplementedError
+
+    def curved(self, dist, smoothing):
+        """Select the triplets in the quadratic part of the loss; returns (selection for `restrict`, their number)."""
+        raise NotImplementedError
+
+    def bend(self, dist, change, smoothing, threads):
+        """Return the pair weights of the loss's Hessian at dist times a step that changes the distances so."""
+        raise NotImplementedError
+
+    def restrict(self, selection):
+        """Return (a set with at least the selected triplets, its pairs, its points), over the pairs that these need."""
+        raise NotImplementedError
+
     def take(self, keep):
         """Return a smaller set that has at least the kept triplets, over the pairs and points that these need.
 
@@ -137,16 +158,20 @@ class TripletSet:
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
         raise NotImplementedError
 
-    def _needed(self, positive, negative):
-        """Return (mask of pairs, pairs, points, first, second) that these pair numbers need, points counted anew."""
+    def _used(self, positive, negative):
+        """Return the mask of these pair numbers."""
         used = np.zeros(self.n_pairs, dtype=bool)
         used[positive] = used[negative] = True
+        return used
+
+    def _needed(self, used):
+        """Return (pairs, points, first, second) of a mask of pairs, points counted anew."""
         pairs = np.flatnonzero(used)
         first, second = self.first[pairs], self.second[pairs]
         here = np.zeros(self.n_points, dtype=bool)
         here[first] = here[second] = True
         place = np.cumsum(here, dtype=np.int32) - 1
-        return used, pairs, np.flatnonzero(here), place[first], place[second]
+        return pairs, np.flatnonzero(here), place[first], place[second]
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the sum of w [l(m) - a (1 - m) + (g/2) a^2], a from the margins of dist and m the margins of other."""
@@ -171,6 +196,18 @@ class TripletSet:
 
         threads.run("distances", task, chunks)
         return dist
+
+    def changes(self, X, Y, threads):
+        """Return (x_a - x_b)'(y_a - y_b) for every pair: what a step V does to its distance, for Y = X V."""
+        out = np.empty(self.n_pairs)
+        chunks = count_chunks(self.n_pairs, 2 + 2 * X.shape[1])
+        bounds = chunk_bounds(self.n_pairs, chunks)
+
+        def task(c):
+            pair_products(X, Y, self.first, self.second, out, bounds[c], bounds[c + 1])
+
+        threads.run("changes", task, chunks)
+        return out
 
     def matrix(self, X, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""

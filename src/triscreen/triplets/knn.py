@@ -17,6 +17,7 @@ from triscreen._kernels.margins import (
     sphere_blocks,
     sweep_blocks,
 )
+from triscreen._kernels.near import bend_blocks, curved_blocks, near_blocks
 from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
 from triscreen._threads import Threads, chunk_bounds, count_chunks, single_threaded_blas
 from triscreen._validation import as_count, as_labels, as_points
@@ -77,14 +78,51 @@ class KnnTriplets(TripletSet):
         block_pairs(self._ptr, self._split, keep, positive, negative)
         return positive, negative
 
-    def take(self, keep):
-        """Return the blocks of all kept pairs, which may have decided triplets too: they cost next to nothing there."""
-        used, pairs, points, first, second = self._needed(*self.pair_numbers(keep))
+    def near(self, ends, squares, radius, error, low, both, zones, threads):
+        """Select the pairs of triplets that are not proven to keep their zone; see `TripletSet.near`."""
+        used = np.empty(self.n_pairs, dtype=bool)
+        zones = np.empty(0, dtype=np.int8) if zones is None else zones
+        bounds = self._chunks()
+
+        def task(c):
+            start, stop = bounds[c], bounds[c + 1]
+            near_blocks(
+                *ends, squares, self._ptr, self._split, radius, error, low, both, zones, self._count[start], used,
+                start, stop,
+            )  # fmt: skip
+
+        threads.run("near", task, len(bounds) - 1)
+        return used
+
+    def curved(self, dist, smoothing):
+        """Select the pairs of the triplets in the quadratic part of the loss."""
+        used = np.empty(self.n_pairs, dtype=bool)
+        return used, curved_blocks(dist, self._ptr, self._split, smoothing, used)
+
+    def bend(self, dist, change, smoothing, threads):
+        """Return the pair weights of the loss's Hessian times a step."""
+        pair_weights = np.empty(self.n_pairs)
+        bounds = self._chunks()
+
+        def task(c):
+            bend_blocks(dist, change, self._ptr, self._split, smoothing, pair_weights, bounds[c], bounds[c + 1])
+
+        threads.run("bend", task, len(bounds) - 1)
+        return pair_weights
+
+    def restrict(self, selection):
+        """Return (the blocks of the selected pairs, the numbers of these pairs, their points)."""
+        pairs, points, first, second = self._needed(selection)
         positive = pairs < self._split[self.first[pairs]]
         n_positive, n_negative = (np.bincount(first[side], minlength=len(points)) for side in (positive, ~positive))
+        return KnnTriplets(second, n_positive, n_negative), pairs, points
+
+    def take(self, keep):
+        """Return the blocks of all kept pairs, which may have decided triplets too: they cost next to nothing there."""
+        used = self._used(*self.pair_numbers(keep))
         stays = np.empty(self.n_triplets, dtype=bool)
         block_hull(self._ptr, self._split, used, stays)
-        return KnnTriplets(second, n_positive, n_negative), pairs, points, stays
+        return *self.restrict(used), stays
 
     def off_zone(self, dist, zones, smoothing):
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""

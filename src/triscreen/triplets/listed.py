@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triscreen._kernels.margins import alpha_list, cross_list, off_zone_list, sphere_list, sweep_list
+from triscreen._kernels.near import bend_list, curved_list, near_list
 from triscreen._threads import chunk_bounds, count_chunks
 from triscreen.triplets.base import Sums, TripletSet, add_up
 
@@ -115,14 +116,47 @@ class ListedTriplets(TripletSet):
         threads.run("decide", task, chunks)
         return counts.sum(axis=0)
 
+    def near(self, ends, squares, radius, error, low, both, zones, threads):
+        """Select the triplets that are not proven to keep their zone; see `TripletSet.near`."""
+        keep = np.empty(self.n_triplets, dtype=bool)
+        zones = np.empty(0, dtype=np.int8) if zones is None else zones
+        chunks = count_chunks(self.n_triplets, 8)
+        bounds = chunk_bounds(self.n_triplets, chunks)
+
+        def task(c):
+            near_list(
+                *ends, squares, self._positive, self._negative, radius, error, low, both, zones, keep, bounds[c],
+                bounds[c + 1],
+            )  # fmt: skip
+
+        threads.run("near", task, chunks)
+        return keep
+
+    def curved(self, dist, smoothing):
+        """Select the triplets in the quadratic part of the loss."""
+        keep = np.empty(self.n_triplets, dtype=bool)
+        return keep, curved_list(dist, self._positive, self._negative, smoothing, keep)
+
+    def bend(self, dist, change, smoothing, threads):
+        """Return the pair weights of the loss's Hessian times a step."""
+        pair_weights = np.zeros(self.n_pairs)
+        bend_list(
+            dist, change, self._positive, self._negative, self._weights, smoothing, pair_weights, 0, self.n_triplets
+        )
+        return pair_weights
+
+    def restrict(self, selection):
+        """Return (the selected triplets over the pairs and points they need, those pairs, those points)."""
+        positive, negative = self._positive[selection], self._negative[selection]
+        used = self._used(positive, negative)
+        pairs, points, first, second = self._needed(used)
+        number = np.cumsum(used, dtype=np.int32) - 1
+        weights = self._weights[selection] if len(self._weights) else self._weights
+        return ListedTriplets(len(points), first, second, number[positive], number[negative], weights), pairs, points
+
     def take(self, keep):
         """Return (the kept triplets over the pairs and points they need, those pairs, those points, the mask kept)."""
-        positive, negative = self._positive[keep], self._negative[keep]
-        used, pairs, points, first, second = self._needed(positive, negative)
-        number = np.cumsum(used, dtype=np.int32) - 1
-        weights = self._weights[keep] if len(self._weights) else self._weights
-        kept = ListedTriplets(len(points), first, second, number[positive], number[negative], weights)
-        return kept, pairs, points, keep
+        return *self.restrict(keep), keep
 
     def off_zone(self, dist, zones, smoothing):
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""

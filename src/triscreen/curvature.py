@@ -1,0 +1,45 @@
+"""How the loss bends: products with its Hessian, over the pairs of the quadratic triplets only.
+
+    H(V) = (1/s) sum over triplets with 0 < alpha < 1 of w_t H_t <H_t, V>
+
+A product costs what an evaluation costs, on far fewer pairs: distances change by delta' V delta, their differences over
+s are weights of triplets, and these go into a matrix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Curvature:
+    """The Hessian of the smoothed loss (without lam) at an evaluation.
+
+    Attributes
+    ----------
+    share : float
+        What one product counts as a pass.
+    mean : float
+        About the mean eigenvalue of the Hessian; 0 where no triplet is quadratic.
+    """
+
+    def __init__(self, engine, evaluation):
+        self._smoothing = evaluation.sums.smoothing
+        selection, count = engine.triplets.curved(evaluation.dist, self._smoothing)
+        triplets, pairs, points = engine.triplets.restrict(selection)
+        self._triplets, self._points, self._dist = triplets, engine.points[points], evaluation.dist[pairs]
+        self._cone, self._threads = engine.cone, engine.threads
+        self.share = engine.share * len(pairs) / max(1, engine.triplets.n_pairs)
+        dim = engine.points.shape[1]
+        unknowns = dim if evaluation.M.ndim == 1 else dim * (dim + 1) / 2
+        euclid = triplets.distances(self._points, self._threads)
+        weight = 1.0 if triplets.weights is None else float(triplets.weights.mean()) if count else 0.0
+        square = 2 * float(np.square(euclid).mean()) if len(euclid) else 0.0
+        self.mean = weight * count * square / (self._smoothing * unknowns)
+
+    def times(self, V):
+        """Return H(V)."""
+        if not self._triplets.n_pairs:
+            return np.zeros_like(V)
+        change = self._triplets.changes(self._points, self._cone.spread(self._points, V), self._threads)
+        weights = self._triplets.bend(self._dist, change, self._smoothing, self._threads)
+        return self._cone.assemble(self._triplets, self._points, weights, self._threads)

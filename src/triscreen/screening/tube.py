@@ -1,0 +1,155 @@
+"""A tube of metrics in which almost all triplets keep their zone: the working set, and its proof.
+
+A *reference* is a metric whose pair distances, pair weights and A are known over all triplets. Margins are linear in M,
+so the distances at any combination of references cost nothing. Around the segment between two such metrics (where we
+are, and where we expect to be some lambdas further) lies a tube of some radius, and a triplet whose margin stays above
+1 (or below 1 - s) on the whole of it has zero (or linear) loss for **every** M in the tube. The smaller problem over the
+other triplets has the same value, gradient and gap as the whole one for every M in the tube: a solution that ends in it
+is proven over all triplets without looking at them.
+
+A tube made too narrow on purpose gives a smaller working set; a solution outside it is then proven by the distances of
+all pairs (half a pass), which make it the next reference. Fixed triplets that turn out to have another alpha change A
+by their pairs only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from triscreen.engine import Engine
+from triscreen.screening.rounding import gap_error
+from triscreen.screening.spheres import trace
+from triscreen.triplets import Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A core metric evaluated over all triplets.
+
+    Attributes
+    ----------
+    lam : float
+        The lambda that it solves.
+    M, dist, weights, A : arrays
+        Where; distances and weights of all pairs; sum_t w_t alpha_t H_t.
+    sums : Sums
+        Over all triplets.
+    error : float
+        Bound on |A - its exact value|.
+    """
+
+    lam: float
+    M: np.ndarray = field(repr=False)
+    dist: np.ndarray = field(repr=False)
+    weights: np.ndarray = field(repr=False)
+    A: np.ndarray = field(repr=False)
+    sums: Sums
+    error: float
+
+    @classmethod
+    def at(cls, problem, M, lam, smoothing, A=None, error=0.0):
+        """Evaluate all pairs at M (half a pass); A, with a bound of its error, may be known (else another half)."""
+        dist = problem.distances(problem.cone.project(M).factor)
+        sums, weights = problem.sweep(dist, smoothing)
+        if A is None:
+            A, error = problem.assemble(weights), problem.rounding.sum_of_h(sums.alpha)
+        return cls(lam, M, dist, weights, A, sums, error)
+
+    def evaluate(self, problem, lam):
+        """Return (the `Evaluation` over all triplets at some lambda, the rounding of its gap); no pair work."""
+        evaluation = problem.evaluate(self.M, self.dist, lam, self.sums.smoothing, (self.sums, None), self.A)
+        return evaluation, gap_error(problem.rounding.reduced(problem, slice(None), self.error), evaluation, lam)
+
+    def margin_error(self, problem):
+        """Bound on the error of any margin here."""
+        return problem.rounding.margin(self.dist, trace(self.M))
+
+
+@dataclass(frozen=True, eq=False)
+class Tube:
+    """All M within ``radius`` of the segment from ``begin`` to ``end``."""
+
+    begin: np.ndarray = field(repr=False)
+    end: np.ndarray = field(repr=False)
+    radius: float
+
+    def holds(self, M):
+        """Is M inside, beyond doubt?"""
+        axis, away = self.end - self.begin, M - self.begin
+        length = float(np.vdot(axis, axis))
+        share = min(1.0, max(0.0, float(np.vdot(away, axis)) / length)) if length > 0 else 0.0
+        doubt = 1e-13 * (float(np.linalg.norm(M)) + float(np.linalg.norm(self.end)))
+        return float(np.linalg.norm(away - share * axis)) + doubt <= self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingSet:
+    """The triplets that may leave their zone, and what is needed to prove a solution over the rest.
+
+    Attributes
+    ----------
+    engine : Engine
+        Over these triplets; the others are fixed.
+    pairs : array
+        The engine's pairs in the problem.
+    fixed : array
+        Weight that the fixed triplets give to every pair of the problem.
+    tube : Tube
+    """
+
+    engine: Engine = field(repr=False)
+    pairs: np.ndarray = field(repr=False)
+    fixed: np.ndarray = field(repr=False)
+    tube: Tube
+
+    @classmethod
+    def around(cls, problem, reference, tube, end, error, squares, low, both=True, zones=None):
+        """Fix what keeps its zone in the tube; half a pass over what is left.
+
+        Parameters
+        ----------
+        reference : Reference
+            The beginning of the tube.
+        end, error : array, float
+            Pair distances at the end of the tube, and a bound of the error of a margin at either end.
+        squares : array
+            |delta|^4 of all pairs.
+        low : float
+            Margins below it are linear, with the smoothing of the reference and whatever will be used.
+        both : bool
+            Fix linear triplets too; False: only those of zero loss (the paper's active set).
+        zones : int8 array, optional
+            Triplets that are decided anyway.
+        """
+        selection = problem.triplets.near(
+            (reference.dist, end), squares, tube.radius, error, low, both, zones, problem.threads
+        )
+        triplets, pairs, points = problem.triplets.restrict(selection)
+        engine = problem.restrict(triplets, pairs, points)
+        sums, weights = engine.sweep(reference.dist[pairs], reference.sums.smoothing)
+        engine.linear_matrix = reference.A - engine.assemble(weights)
+        engine.linear_weight = reference.sums.alpha - sums.alpha
+        engine.rounding.linear_error = reference.error + engine.rounding.sum_of_h(sums.alpha)
+        fixed = reference.weights.copy()
+        fixed[pairs] -= weights
+        return cls(engine, pairs, fixed, tube)
+
+    def prove(self, problem, evaluation, lam, squares):
+        """Return (the `Reference` at a solution on the engine, pair work): whatever the fixed triplets do there."""
+        M, smoothing, engine = evaluation.M, evaluation.sums.smoothing, self.engine
+        made = Reference.at(problem, M, lam, smoothing, evaluation.A)
+        sums, weights = engine.sweep(made.dist[self.pairs], smoothing)
+        error = engine.rounding.linear_error + engine.rounding.sum_of_h(sums.alpha)
+        strayed = made.weights - self.fixed
+        strayed[self.pairs] -= weights
+        noise = np.abs(strayed) <= 1e-12 * (1 + np.abs(self.fixed))
+        error += float(np.abs(strayed[noise]) @ np.sqrt(squares[noise]))
+        strayed[noise] = 0.0
+        count = np.count_nonzero(strayed)
+        if not count:
+            return replace(made, error=error), 0.5
+        error += problem.rounding.sum_of_h(float(np.abs(strayed).sum()))
+        A = evaluation.A + problem.assemble(strayed)
+        return replace(made, A=A, error=error), 0.5 + 0.5 * count / problem.triplets.n_pairs
