@@ -1,0 +1,366 @@
+"""One file for named arrays and a few words about them, and a folder of such files for a run that can be resumed.
+
+A file is a zip archive. Its first member, ``header.json``, is
+
+    {"format": "triscreen", "version": 1, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
+
+and each array follows as ``name.npy``, so ``np.load(file)[name]`` reads it without triscreen. JSON has no infinity and
+no NaN: such a float is the object {"$float": "inf"}, "-inf" or "nan"; keys that begin with $ are kept for rules like
+this one. Members are stored, not deflated: noise in the last digits of floats hardly compresses, the bytes do not
+depend on the version of zlib, and the checksum of a member is the checksum of its numbers. Nothing is ever pickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import weakref
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from triscreen._validation import shortened
+from triscreen.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+__all__ = ["Checkpoint", "fingerprint", "read", "write"]
+
+VERSION = 1
+_HEADER = "header.json"
+_OURS = ".triscreen-"  # begins the name of every file that is not content: temporary files and the lock
+_LOCK = _OURS + "lock"
+
+
+def write(file, kind, meta, arrays):
+    """Write arrays and what is to be known about them to one file, all of it or nothing.
+
+    The file appears under its name when it is complete and on the disk; whatever happens before (a full disk, Ctrl-C,
+    the end of the process), a file that was there stays as it was. The same input gives the same bytes.
+
+    Parameters
+    ----------
+    file : path
+        Where to write; a file that is there is replaced.
+    kind : str
+        What the file holds, such as "solution"; `read` can ask for it.
+    meta : dict
+        Text, numbers (numpy's too), True, False, None, and lists and dicts of these. Every float comes back exactly,
+        inf and nan included; a tuple comes back as a list, a number of numpy as one of Python.
+    arrays : dict of str to array
+        Of numbers, text or dates; no objects.
+    """
+    path = _as_path(file, "file")
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise InputError(f"file={str(path)!r} is a folder or a device: file must be the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"file={str(path)!r}: the folder {str(path.parent)!r} does not exist, make it first")
+    if not isinstance(kind, str):
+        raise InputError(f"kind={shortened(kind)}: kind must be a text")
+    arrays = _as_dict(arrays, "arrays")
+    arrays = {_as_name(name): _as_array(array, f"arrays[{name!r}]") for name, array in arrays.items()}
+    shapes = {name: {"dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()}
+    meta = _plain(_as_dict(meta, "meta"), "meta")
+    header = {"format": "triscreen", "version": VERSION, "kind": kind, "meta": meta, "arrays": shapes}
+    header = json.dumps(header, allow_nan=False, indent=1)
+
+    temporary = path.with_name(f"{_OURS}{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            with zipfile.ZipFile(stream, "w") as archive:
+                archive.writestr(_member(_HEADER), header)
+                for name, array in arrays.items():
+                    with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException as err:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(err, OSError):
+            raise OSError(err.errno, err.strerror, str(path)) from err  # the name that the user knows
+        raise
+    with contextlib.suppress(OSError):  # not every system lets a folder be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read(file, kind=None):
+    """Read what `write` wrote; every byte that matters is checked, and nothing is unpickled.
+
+    Parameters
+    ----------
+    file : path
+        A file of triscreen; another file, a damaged one or one of a newer format is refused in one sentence.
+    kind : str, optional
+        The kind that is wanted; a file of another kind is refused.
+
+    Returns
+    -------
+    kind : str
+    meta : dict
+    arrays : dict of str to array
+        With the dtype, the shape and the order (C or Fortran) they had.
+    """
+    path = _as_path(file, "file")
+    name = f"file={str(path)!r}"
+    if not path.is_file():
+        what = "is a folder or a device" if path.exists() else "does not exist"
+        raise InputError(f"{name} {what}: file must be a file that triscreen has written")
+    try:
+        stream = open(path, "rb")  # noqa: SIM115
+    except OSError as err:
+        raise InputError(f"{name} cannot be read: {err.strerror}") from err
+    stranger = InputError(f"{name} is not a triscreen file: file must be a file that triscreen has written")
+    with stream:
+        try:
+            start = stream.read(30 + len(_HEADER))
+            if start[:4] != b"PK\x03\x04" or start[30:] != _HEADER.encode():  # as every version begins
+                raise stranger
+            with zipfile.ZipFile(stream) as archive:
+                if sum(member.compress_size for member in archive.infolist()) > os.fstat(stream.fileno()).st_size:
+                    raise ValueError("it is shorter than its parts")
+                header = json.loads(archive.read(_HEADER), object_hook=_special, parse_constant=_refuse)
+                if header.get("format") != "triscreen":
+                    raise stranger
+                if header["version"] > VERSION:
+                    raise InputError(
+                        f"{name} was written by a newer triscreen, format {header['version']}: this one reads up to "
+                        f"{VERSION}, update triscreen"
+                    )
+                if kind is not None and header["kind"] != kind:
+                    raise InputError(f"{name} is of kind {header['kind']!r}: a file of kind {kind!r} is needed here")
+                return header["kind"], header["meta"], _arrays(archive, header["arrays"])
+        except (InputError, MemoryError):
+            raise
+        except Exception as err:  # damaged bytes lead zipfile, json and numpy to errors of a dozen classes
+            why = " ".join(str(err).split()) or type(err).__name__
+            raise InputError(f"{name} is damaged or cut short ({why:.80}): use another copy of it") from err
+
+
+class Checkpoint:
+    """A folder that holds the entries of one run, so that a run that was killed can go on.
+
+    It is a context manager; leaving it (or `close`) lets another run use the folder.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it is missing. A folder with anything else in it, or with the entries of another run, is refused.
+    identity : dict
+        What makes the run this one: text and numbers, such as the `fingerprint` of the data and the arguments.
+
+    Notes
+    -----
+    The folder holds ``checkpoint.tsc`` with the identity and ``000000.tsc``, ``000001.tsc``, ... with the entries; it
+    can be read whenever the run was killed. Two runs at once on one folder are refused where the system has flock,
+    and a killed run leaves no lock behind.
+    """
+
+    def __init__(self, folder, identity):
+        self.folder = _as_path(folder, "folder")
+        self._name = f"folder={str(self.folder)!r}"
+        identity = json.loads(json.dumps(_plain(_as_dict(identity, "identity"), "identity")), object_hook=_special)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise InputError(f"{self._name} is a file, or lies in one: folder must be a folder") from None
+        first = self.folder / "checkpoint.tsc"
+        others = [name for name in sorted(os.listdir(self.folder)) if not name.startswith(_OURS)]
+        if others and not first.exists():
+            raise InputError(
+                f"{self._name} holds {others[0]!r} but no checkpoint: folder must be new, empty or that of this run"
+            )
+        self._release = weakref.finalize(self, os.close, self._lock())
+        try:
+            if first.exists():
+                self._compare(read(first, "checkpoint")[1], identity)
+            else:
+                write(first, "checkpoint", identity, {})
+            self._count = len(self._files())
+            for leftover in self.folder.glob(f"{_OURS}*.tmp"):
+                leftover.unlink(missing_ok=True)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, meta, arrays):
+        """Write the next entry, as `write` does: it is there as a whole, or not at all."""
+        file = self.folder / f"{self._count:06d}.tsc"
+        if not self._release.alive:
+            raise InputError(f"{self._name} was closed: open the checkpoint again to append to it")
+        if file.exists():  # seen only where there is no lock
+            raise InputError(f"{self._name} is in use by another run, which wrote {file.name!r}: use another folder")
+        write(file, "entry", meta, arrays)
+        self._count += 1
+
+    def entries(self):
+        """Return the list of (meta, arrays), in the order in which they were appended."""
+        files = self._files()
+        try:
+            return [read(file, "entry")[1:] for file in files]
+        except InputError as err:
+            raise InputError(f"{err} (the folder is left as it is)") from err
+
+    def close(self):
+        """Let other runs use the folder; what was appended can still be read here."""
+        self._release()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __len__(self):
+        return self._count
+
+    def _lock(self):
+        """Return an open file that keeps other runs out until it is closed, if only by the end of the process."""
+        lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            if fcntl:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise InputError(
+                f"{self._name} is in use by another run: wait for it, close it or use another folder"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        return lock
+
+    def _compare(self, old, new):
+        def shown(identity, key):
+            return shortened(identity[key]) if key in identity else "absent"
+
+        differ = [key for key in old | new if key not in old or key not in new or not _same(old[key], new[key])]
+        if differ:
+            words = [f"{key} was {shown(old, key)} and is now {shown(new, key)}" for key in differ[:2]]
+            words += [f"{len(differ) - 2} more differ"] if len(differ) > 2 else []
+            raise InputError(f"{self._name} belongs to another run ({'; '.join(words)}): use another folder")
+
+    def _files(self):
+        names = [name for name in os.listdir(self.folder) if re.fullmatch(r"[0-9]{6,}\.tsc", name)]
+        names.sort(key=lambda name: int(name[:-4]))
+        for i, name in enumerate(names):
+            if name != f"{i:06d}.tsc":
+                raise InputError(
+                    f"{self._name} holds {name!r} but no '{i:06d}.tsc': put that file back or use another folder "
+                    "(the folder is left as it is)"
+                )
+        return [self.folder / name for name in names]
+
+
+def fingerprint(*arrays):
+    """Return a hex digest of the dtypes, shapes and values of arrays; the order in memory does not matter."""
+    digest = hashlib.blake2b(digest_size=16)
+    for i, array in enumerate(arrays):
+        array = _as_array(array, f"arrays[{i}]")
+        digest.update(f"{array.dtype.str}{array.shape};".encode())
+        flags = ["external_loop", "buffered", "zerosize_ok"]
+        for piece in np.nditer(array, flags=flags, buffersize=1 << 16, order="C"):
+            digest.update(piece.tobytes())
+    return digest.hexdigest()
+
+
+def _as_path(path, name):
+    if not isinstance(path, str | bytes | os.PathLike) or "\0" in os.fsdecode(path):
+        raise InputError(f"{name}={shortened(path)}: {name} must be a path")
+    return Path(os.fsdecode(path))
+
+
+def _as_dict(value, name):
+    if not isinstance(value, dict):
+        raise InputError(f"{name} is a {type(value).__name__}: {name} must be a dict")
+    return value
+
+
+def _as_name(name):
+    good = isinstance(name, str) and 0 < len(name) <= 100 and name.isprintable()
+    if not good or name.startswith("$") or "/" in name or "\\" in name:
+        raise InputError(
+            f"arrays has the name {shortened(name)}: it must be short, printable and without slashes or a leading $"
+        )
+    return name
+
+
+def _as_array(array, name):
+    if np.ma.is_masked(array):
+        raise InputError(f"{name} has masked entries: fill them first")
+    try:
+        array = np.asarray(array)
+    except ValueError as err:
+        raise InputError(f"{name} is not a rectangular array ({err})") from None
+    if array.dtype.kind not in "biufcSUmM":
+        raise InputError(f"{name} has dtype {array.dtype}: it must hold numbers, text or dates, no objects or records")
+    return array
+
+
+def _plain(value, name):
+    """Return value as JSON can hold it, or refuse what would not come back as it was."""
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str) or key.startswith("$"):
+                raise InputError(f"{name} has the key {shortened(key)}: keys must be texts that do not begin with $")
+        return {str(key): _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+    if value is None:
+        return None
+    for kinds, plain in (((bool, np.bool_), bool), ((int, np.integer), int), (str, str)):
+        if isinstance(value, kinds):
+            return plain(value)
+    if isinstance(value, float | np.floating) and (float(value) == value or value != value):
+        return float(value) if math.isfinite(value) else {"$float": str(float(value))}
+    hint = "put it among the arrays" if isinstance(value, np.ndarray) else "text, float64, lists and dicts can be kept"
+    raise InputError(f"{name} is {shortened(value)} of type {type(value).__name__}: {hint}")
+
+
+def _special(item):
+    return float(item["$float"]) if "$float" in item else item
+
+
+def _refuse(constant):
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _same(a, b):
+    return a == b or json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)  # nan is nan here
+
+
+def _member(name):
+    member = zipfile.ZipInfo(name)  # of 1980-01-01: the time would make bytes differ
+    member.create_system = 3
+    member.external_attr = 0o644 << 16
+    return member
+
+
+def _arrays(archive, shapes):
+    if sorted(archive.namelist()) != sorted([_HEADER, *(f"{name}.npy" for name in shapes)]):
+        raise ValueError("members are missing or unknown")
+    bad = archive.testzip()  # before numpy looks at any byte
+    if bad:
+        raise ValueError(f"the checksum of {bad} is wrong")
+    arrays = {}
+    for name, told in shapes.items():
+        with archive.open(f"{name}.npy") as member:
+            array = np.lib.format.read_array(member, allow_pickle=False)
+            if [array.dtype.str, list(array.shape)] != [told["dtype"], told["shape"]] or member.read(1):
+                raise ValueError(f"{name} is not as the header says")
+        arrays[name] = array
+    return arrays

@@ -1,0 +1,570 @@
+"""A file comes back exactly or is refused in one sentence, and no moment of a kill leaves half of one."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import triscreen as ts
+from triscreen import files
+
+META = {
+    "lam": 0.1,
+    "tol": math.nan,
+    "end": [math.inf, -math.inf, -0.0],
+    "name": "größe",
+    "deep": {"k": None, "b": True},
+}
+ARRAYS = {"M": np.arange(12.0).reshape(3, 4), "ids": np.arange(5), "größe 1": np.array(["x", "ÿ"])}
+
+
+def same_value(a, b):
+    if isinstance(a, dict):
+        return type(b) is dict and list(a) == list(b) and all(same_value(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return type(b) is list and len(a) == len(b) and all(map(same_value, a, b))
+    return type(a) is type(b) and repr(a) == repr(b)
+
+
+def same_array(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def same_content(content, kind, meta, arrays):
+    found_kind, found_meta, found = content
+    good = found_kind == kind and same_value(found_meta, meta) and list(found) == list(arrays)
+    return good and all(same_array(found[name], arrays[name]) for name in arrays)
+
+
+def refusal(call, *arguments):
+    """Return the sentence of the InputError of a call."""
+    with pytest.raises(ts.InputError) as caught:
+        call(*arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+
+
+@pytest.fixture
+def file(tmp_path):
+    file = tmp_path / "a.tsc"
+    files.write(file, "test", META, ARRAYS)
+    return file
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        *(
+            np.array([[0, 1, 2], [3, 4, 5]]).astype(code)
+            for code in ("?", "b", "u8", "f2", ">f4", "f8", "g", "c16", "U")
+        ),
+        np.array([b"a", b"bcd"]),
+        np.array(["2020-01-01", "NaT"], dtype="datetime64[s]"),
+        np.array(3.5),
+        np.zeros((0, 3)),
+        np.zeros(0, dtype=np.int32),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(24.0).reshape(4, 6)[::2, ::-3],
+        np.array([np.nan, -0.0, np.inf, 5e-324]),
+        np.arange(300_000.0),
+    ],
+    ids=lambda array: f"{array.dtype.str}{array.shape}",
+)
+def test_an_array_comes_back_as_it_was(tmp_path, array):
+    files.write(tmp_path / "a.tsc", "test", {}, {"A": array})
+    _, _, arrays = files.read(tmp_path / "a.tsc", "test")
+    assert same_array(arrays["A"], array)
+    assert arrays["A"].flags.writeable
+    assert arrays["A"].flags.f_contiguous >= array.flags.f_contiguous
+
+
+def test_meta_and_names_come_back_as_they_were(file):
+    assert same_content(files.read(file), "test", META, ARRAYS)
+    assert same_content(files.read(str(file), "test"), "test", META, ARRAYS)
+
+
+def test_every_float_comes_back_exactly(tmp_path):
+    values = np.random.default_rng(0).integers(0, 2**63, size=2000).view(np.float64).tolist()
+    values += [5e-324, 1.7976931348623157e308, 0.1 + 0.2]
+    files.write(tmp_path / "a.tsc", "test", {"values": values}, {})
+    assert same_value(files.read(tmp_path / "a.tsc")[1]["values"], values)
+
+
+def test_numbers_of_numpy_and_tuples_in_meta(tmp_path):
+    meta = {"a": np.float32(0.1), "b": np.int64(3), "c": np.bool_(True), "d": (1, np.float64("inf")), "e": np.str_("x")}
+    files.write(tmp_path / "a.tsc", "test", meta, {})
+    expected = {"a": float(np.float32(0.1)), "b": 3, "c": True, "d": [1, math.inf], "e": "x"}
+    assert same_value(files.read(tmp_path / "a.tsc")[1], expected)
+
+
+def test_others_can_read_it(file):
+    """The header is strict JSON, infinity by the documented rule; numpy alone finds the arrays."""
+    with zipfile.ZipFile(file) as archive:
+        header = json.loads(archive.read("header.json"), parse_constant=pytest.fail)
+    assert header["meta"]["end"] == [{"$float": "inf"}, {"$float": "-inf"}, -0.0]
+    assert header["arrays"]["M"] == {"dtype": "<f8", "shape": [3, 4]}
+    with np.load(file, allow_pickle=False) as data:
+        assert np.array_equal(data["M"], ARRAYS["M"])
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path, file, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    files.write(tmp_path / "b.tsc", "test", META, {name: array.copy() for name, array in ARRAYS.items()})
+    assert file.read_bytes() == (tmp_path / "b.tsc").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"file": None}, "file=None: file must be a path"),
+        ({"file": "a\0b"}, "file must be a path"),
+        ({"file": "."}, "is a folder or a device: file must be the name of a file"),
+        ({"file": os.devnull}, "is a folder or a device"),
+        ({"file": "missing/a.tsc"}, "missing' does not exist, make it first"),
+        ({"kind": 3}, "kind=3: kind must be a text"),
+        ({"meta": [1]}, "meta is a list: meta must be a dict"),
+        ({"meta": {1: 2}}, "meta has the key 1: keys must be texts"),
+        (
+            {"meta": {"a": {"$float": "x"}}},
+            "meta['a'] has the key '$float': keys must be texts that do not begin with $",
+        ),
+        ({"meta": {"a": [0, {1}]}}, "meta['a'][1] is {1} of type set"),
+        ({"meta": {"a": np.ones(2)}}, "meta['a'] is array([1., 1.]) of type ndarray: put it among the arrays"),
+        ({"meta": {"a": 1j}}, "meta['a'] is 1j of type complex"),
+        ({"arrays": [1]}, "arrays is a list: arrays must be a dict"),
+        ({"arrays": {"A": np.array([None])}}, "arrays['A'] has dtype object: it must hold numbers"),
+        ({"arrays": {"A": np.zeros(2, dtype="i4,f8")}}, "no objects or records"),
+        ({"arrays": {"A": [[1], [1, 2]]}}, "arrays['A'] is not a rectangular array"),
+        ({"arrays": {"A": np.ma.masked_greater([1, 2], 1)}}, "arrays['A'] has masked entries"),
+        *(
+            ({"arrays": {name: np.ones(1)}}, "arrays has the name")
+            for name in ("", "a/b", "a\\b", "a\0", "$f", 3, "\ud800")
+        ),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_kept_is_refused(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    arguments = {"file": "a.tsc", "kind": "test", "meta": {}, "arrays": {}} | arguments
+    assert words in refusal(lambda: files.write(**arguments))
+    assert not contents(tmp_path)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="long double is double here")
+def test_a_long_double_that_a_float_cannot_hold_is_refused(tmp_path):
+    third = np.longdouble(1) / 3
+    assert "meta['a'] is" in refusal(files.write, tmp_path / "a.tsc", "test", {"a": third}, {})
+
+
+def rewritten(file, change):
+    """Write a file anew with another header."""
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    change(header, members)
+    members["header.json"] = json.dumps(header)
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def test_missing_files_and_folders_are_refused(tmp_path):
+    assert refusal(files.read, tmp_path / "b.tsc") == (
+        f"file='{tmp_path}/b.tsc' does not exist: file must be a file that triscreen has written"
+    )
+    assert "is a folder or a device: file must be a file" in refusal(files.read, tmp_path)
+    assert "file=3: file must be a path" in refusal(files.read, 3)
+
+
+def test_files_of_others_are_refused(tmp_path):
+    other = tmp_path / "other"
+    with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
+        archive.writestr("header.json", '{"format": "else"}')
+    with zipfile.ZipFile(tmp_path / "zip2", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    np.savez(tmp_path / "a.npz", M=np.eye(2))
+    strangers = [b"", b"PK", b"some text\n" * 20, bytes(100)]
+    strangers += [(tmp_path / name).read_bytes() for name in ("zip", "zip2", "a.npz")]
+    for data in strangers:
+        other.write_bytes(data)
+        assert refusal(files.read, other) == (
+            f"file='{other}' is not a triscreen file: file must be a file that triscreen has written"
+        )
+
+
+def test_a_newer_format_is_refused(file):
+    def newer(header, members):
+        header["version"] = 2
+        members["index.bin"] = b"something new"
+
+    rewritten(file, newer)
+    assert "a.tsc' was written by a newer triscreen, format 2: this one reads up to 1" in refusal(files.read, file)
+
+
+def test_another_kind_is_refused(file):
+    assert "a.tsc' is of kind 'test': a file of kind 'path' is needed here" in refusal(files.read, file, "path")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, members: members.pop("M.npy"),
+        lambda header, members: members.update({"extra.npy": b""}),
+        lambda header, members: header["arrays"].pop("M"),
+        lambda header, members: header["arrays"]["M"].update(dtype="<i8"),
+        lambda header, members: header["arrays"]["M"].update(shape=[4, 3]),
+        lambda header, members: header.pop("meta"),
+        lambda header, members: header.update(version="1"),
+        lambda header, members: header["meta"].update(lam=math.nan),
+        lambda header, members: members.update({"M.npy": members["M.npy"] + b"."}),
+        lambda header, members: members.update({"M.npy": members["M.npy"][:-1]}),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(file, change):
+    rewritten(file, change)
+    assert "a.tsc' is damaged or cut short" in refusal(files.read, file)
+
+
+def test_nothing_is_unpickled(file):
+    def with_objects(header, members):
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, np.array([None]), allow_pickle=True)
+        members["M.npy"] = stream.getvalue()
+        header["arrays"]["M"] = {"dtype": "|O", "shape": [1]}
+
+    rewritten(file, with_objects)
+    assert "Object arrays cannot be loaded" in refusal(files.read, file)
+    assert "pickle" not in Path(files.__file__).read_text().replace("allow_pickle=False", "").replace("pickled", "")
+
+
+def test_a_file_cut_short_is_refused(file):
+    data = file.read_bytes()
+    for length in np.linspace(0, len(data) - 1, 250).astype(int):
+        file.write_bytes(data[:length])
+        assert "a.tsc" in refusal(files.read, file)
+
+
+def test_a_flipped_byte_is_noticed_or_does_not_matter(file):
+    """Every byte, so the records of the zip archive too."""
+    data, noticed = file.read_bytes(), np.zeros(len(file.read_bytes()), dtype=bool)
+    rng = np.random.default_rng(0)
+    for i in range(len(data)):
+        damaged = bytearray(data)
+        damaged[i] ^= rng.choice([1, 2, 8, 0x20, 0x80, 0xFF])
+        file.write_bytes(damaged)
+        try:
+            content = files.read(file)
+        except ts.InputError as err:
+            noticed[i] = "is damaged or cut short" in str(err) or i < 41
+        else:
+            assert same_content(content, "test", META, ARRAYS), f"byte {i}"
+            continue
+        assert noticed[i], f"byte {i}"
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for member in archive.infolist():  # what the checksums cover
+            start = data.index(b"{" if member.filename == "header.json" else b"\x93NUMPY", member.header_offset)
+            assert noticed[start : start + member.file_size].all()
+
+
+def test_checksums_come_before_numpy(file):
+    """A damaged shape must not make numpy ask for a petabyte."""
+    data = file.read_bytes()
+    damaged = data.replace(b"(3, 4), }" + b" " * 12, b"(3, 4000000000000), }")
+    assert len(damaged) == len(data)
+    assert damaged != data
+    file.write_bytes(damaged)
+    assert "the checksum of M.npy is wrong" in refusal(files.read, file)
+
+
+class Failing(io.FileIO):
+    """A file whose n-th write fails, and every later one if it fails for good."""
+
+    def __init__(self, path, n, error, for_good):
+        super().__init__(path, "xb")
+        self.n, self.error, self.for_good = n, error, for_good
+
+    def write(self, data):
+        self.n -= 1
+        if self.n == 0 or (self.n < 0 and self.for_good):
+            super().write(bytes(data)[: len(data) // 2])
+            raise self.error
+        return super().write(data)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
+def test_a_failed_write_leaves_the_old_file(file, monkeypatch, error):
+    """A full disk or Ctrl-C at any write, at the fsync and at the replacement."""
+    before, opened = contents(file.parent), []
+
+    def opening(n):
+        def opener(path, mode):
+            opened.append(Failing(path, n, error, isinstance(error, OSError)))
+            return opened[-1]
+
+        return opener
+
+    monkeypatch.setattr(files, "open", opening(10**6), raising=False)
+    files.write(file, "test", META, ARRAYS)
+    n_writes = 10**6 - opened[0].n
+    assert n_writes > 15
+    patches = [(files, "open", opening(n)) for n in range(1, n_writes + 1)]
+    patches += [(os, name, lambda *_: (_ for _ in ()).throw(error)) for name in ("fsync", "replace")]
+    for patched in patches:
+        with monkeypatch.context() as patch:
+            patch.setattr(*patched)
+            with pytest.raises(type(error)) as caught:
+                files.write(file, "test", {"new": 1} | META, ARRAYS)
+        assert str(caught.value) in ("", f"[Errno 28] No space left on device: '{file}'")
+        assert contents(file.parent) == before
+
+
+def test_it_is_on_the_disk_before_it_is_there(tmp_path, monkeypatch):
+    calls = []
+    for name in ("fsync", "replace"):
+        kept = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args, kept=kept, name=name: (calls.append(name), kept(*args)))
+    files.write(tmp_path / "a.tsc", "test", META, ARRAYS)
+    assert calls[:2] == ["fsync", "replace"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and modes are those of POSIX")
+def test_a_link_stays_a_link_and_the_mode_is_the_usual_one(tmp_path, file):
+    (tmp_path / "link").symlink_to(file)
+    files.write(tmp_path / "link", "test", {"new": 1}, {})
+    assert (tmp_path / "link").is_symlink()
+    assert files.read(file)[1] == {"new": 1}
+    (tmp_path / "plain").touch()
+    assert file.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+IDENTITY = {"data": "c0ffee", "lam": 0.1, "tol": math.nan, "k": 5}
+
+
+def test_a_run_goes_on_where_it_was(tmp_path):
+    folder = tmp_path / "deep" / "er"
+    with files.Checkpoint(folder, IDENTITY) as run:
+        assert run.entries() == []
+        run.append({"step": 0}, ARRAYS)
+        run.append({"step": 1}, {})
+    with files.Checkpoint(str(folder), dict(reversed(IDENTITY.items())) | {"k": np.int64(5)}) as run:
+        assert len(run) == 2
+        run.append({"step": 2}, {})
+        assert [meta["step"] for meta, _ in run.entries()] == [0, 1, 2]
+        assert same_array(run.entries()[0][1]["M"], ARRAYS["M"])
+    names = {name for name in contents(folder) if not name.startswith(".")}
+    assert names == {"checkpoint.tsc", "000000.tsc", "000001.tsc", "000002.tsc"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lam": 0.2}, "(lam was 0.1 and is now 0.2)"),
+        ({"lam": 0.2, "k": "five"}, "(lam was 0.1 and is now 0.2; k was 5 and is now 'five')"),
+        ({"lam": math.inf, "k": 6, "data": "x", "tol": 0}, "; 2 more differ)"),
+        ({"new": 1}, "(new was absent and is now 1)"),
+        ({"tol": 1.0}, "(tol was nan and is now 1.0)"),
+    ],
+)
+def test_another_run_is_refused(tmp_path, change, words):
+    files.Checkpoint(tmp_path, IDENTITY).close()
+    before = contents(tmp_path)
+    text = refusal(files.Checkpoint, tmp_path, IDENTITY | change)
+    assert text.startswith(f"folder='{tmp_path}' belongs to another run (")
+    assert text.endswith(words + ": use another folder")
+    assert contents(tmp_path) == before
+    files.Checkpoint(tmp_path, IDENTITY).close()
+
+
+def test_an_entry_of_the_identity_that_is_gone_is_named(tmp_path):
+    files.Checkpoint(tmp_path, IDENTITY).close()
+    fewer = {key: IDENTITY[key] for key in ("data", "lam", "tol")}
+    assert "(k was 5 and is now absent)" in refusal(files.Checkpoint, tmp_path, fewer)
+
+
+def test_folders_of_others_are_refused(tmp_path):
+    note = tmp_path / "note.txt"
+    note.write_text("mine")
+    assert "holds 'note.txt' but no checkpoint: folder must be new, empty or" in refusal(files.Checkpoint, tmp_path, {})
+    assert contents(tmp_path) == {"note.txt": b"mine"}
+    for folder in (note, note / "sub"):
+        assert "is a file, or lies in one: folder must be a folder" in refusal(files.Checkpoint, folder, IDENTITY)
+    assert "folder=None: folder must be a path" in refusal(files.Checkpoint, None, IDENTITY)
+    assert "identity is a str: identity must be a dict" in refusal(files.Checkpoint, tmp_path / "new", "lam")
+    assert "identity['a'] is" in refusal(files.Checkpoint, tmp_path / "new", {"a": {1}})
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_damaged_checkpoint_is_refused_and_left(tmp_path):
+    with files.Checkpoint(tmp_path, IDENTITY) as run:
+        run.append({}, {})
+    (tmp_path / ".triscreen-0123.tmp").write_bytes(b"half")
+    first = tmp_path / "checkpoint.tsc"
+    first.write_bytes(first.read_bytes()[:-30])
+    before = contents(tmp_path)
+    assert "checkpoint.tsc' is damaged or cut short" in refusal(files.Checkpoint, tmp_path, IDENTITY)
+    assert contents(tmp_path) == before
+    first.unlink()
+    assert "holds '000000.tsc' but no checkpoint" in refusal(files.Checkpoint, tmp_path, IDENTITY)
+
+
+def test_gaps_and_damaged_entries_are_refused_and_left(tmp_path):
+    with files.Checkpoint(tmp_path, IDENTITY) as run:
+        for step in range(3):
+            run.append({"step": step}, ARRAYS)
+        data = bytearray((tmp_path / "000001.tsc").read_bytes())
+        data[data.index(b"NUMPY") + 200] ^= 1
+        (tmp_path / "000001.tsc").write_bytes(data)
+        before = contents(tmp_path)
+        text = refusal(run.entries)
+        assert "000001.tsc' is damaged or cut short" in text
+        assert text.endswith("(the folder is left as it is)")
+        assert contents(tmp_path) == before
+        (tmp_path / "000001.tsc").unlink()
+        before = contents(tmp_path)
+        text = refusal(run.entries)
+        assert "holds '000002.tsc' but no '000001.tsc'" in text
+        assert text.count("(the folder is left as it is)") == 1
+    assert refusal(files.Checkpoint, tmp_path, IDENTITY) == text
+    assert contents(tmp_path) == before
+
+
+def test_leftovers_of_a_killed_run_are_no_content_and_go(tmp_path):
+    """Killed before checkpoint.tsc was there, and killed within an entry."""
+    for _ in range(2):
+        (tmp_path / ".triscreen-0123.tmp").write_bytes(b"half")
+        with files.Checkpoint(tmp_path, IDENTITY) as run:
+            assert run.entries() == []
+        assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_failed_append_can_be_repeated(tmp_path, monkeypatch):
+    with files.Checkpoint(tmp_path, IDENTITY) as run:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+            with pytest.raises(OSError, match="full"):
+                run.append({"step": 0}, {})
+        assert run.entries() == []
+        run.append({"step": 0}, {})
+        assert run.entries() == [({"step": 0}, {})]
+
+
+def test_a_closed_checkpoint_takes_no_entries(tmp_path):
+    run = files.Checkpoint(tmp_path, IDENTITY)
+    run.close()
+    run.close()
+    assert "was closed: open the checkpoint again" in refusal(run.append, {}, {})
+
+
+@pytest.mark.parametrize("flock", [None, OSError(errno.ENOLCK, "no locks")], ids=["no fcntl", "no locks"])
+def test_without_locks_an_entry_of_another_run_is_not_replaced(tmp_path, monkeypatch, flock):
+    pytest.importorskip("fcntl")
+    if flock is None:
+        monkeypatch.setattr(files, "fcntl", None)
+    else:
+        monkeypatch.setattr(files.fcntl, "flock", lambda *_: (_ for _ in ()).throw(flock))
+    with files.Checkpoint(tmp_path, IDENTITY) as a, files.Checkpoint(tmp_path, IDENTITY) as b:
+        a.append({"by": "a"}, {})
+        assert "is in use by another run, which wrote '000000.tsc'" in refusal(b.append, {"by": "b"}, {})
+        assert a.entries() == [({"by": "a"}, {})]
+
+
+def test_a_run_that_is_over_holds_no_lock(tmp_path):
+    pytest.importorskip("fcntl")
+    run = files.Checkpoint(tmp_path, IDENTITY)
+    assert "is in use by another run" in refusal(files.Checkpoint, tmp_path, IDENTITY)
+    run.close()
+    assert "another run (lam" in refusal(files.Checkpoint, tmp_path, IDENTITY | {"lam": 1})
+    run = files.Checkpoint(tmp_path, IDENTITY)  # a refusal held none
+    del run  # nor does a run that nobody closed
+    files.Checkpoint(tmp_path, IDENTITY).close()
+
+
+KILLED = """
+import os, random, signal, sys, time
+from pathlib import Path
+import numpy as np
+from triscreen import InputError, files
+
+folder, random = Path(sys.argv[1]), random.Random(0)
+count = halves = refused = 0
+for _ in range(25):
+    out, into = os.pipe()
+    child = os.fork()
+    if not child:
+        run = files.Checkpoint(folder, {"lam": 0.1})
+        n = len(run.entries())
+        while True:
+            run.append({"n": n}, {"A": np.full(random.randrange(200_000), n)})
+            n += 1
+            os.write(into, b".")
+    os.read(out, 1)  # at least one entry a life
+    time.sleep(random.random() * 0.02)
+    try:
+        files.Checkpoint(folder, {"lam": 0.1})
+    except InputError as err:
+        refused += "is in use by another run" in str(err)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.close(out), os.close(into)
+    halves += len(list(folder.glob("*.tmp")))
+    with files.Checkpoint(folder, {"lam": 0.1}) as run:
+        entries = run.entries()
+    assert len(entries) > count, "an entry was lost"
+    count = len(entries)
+    for n, (meta, arrays) in enumerate(entries):
+        assert meta == {"n": n} and (arrays["A"] == n).all()
+    if count > 30:
+        for file in folder.iterdir():
+            file.unlink()
+        count = 0
+print("halves", halves, "refused", refused)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def test_a_run_killed_at_any_moment_can_be_read_and_goes_on(tmp_path):
+    run = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.endswith("refused 25\n"), run.stdout
+
+
+def test_fingerprints():
+    a = np.arange(300_000.0).reshape(3, -1)
+    known = files.fingerprint(a)
+    assert len(known) == 32
+    assert set(known) <= set("0123456789abcdef")
+    assert files.fingerprint(np.asfortranarray(a)) == files.fingerprint(np.repeat(a, 2, axis=1)[:, ::2]) == known
+    changed = a.copy()
+    changed[-1, -1] += 1e-9
+    others = [changed, a.T, a.ravel(), a.astype("f4"), a.view("i8"), a[:2], a[::-1], np.zeros((0, 3)), np.zeros((3, 0))]
+    prints = [files.fingerprint(b) for b in others]
+    prints += [files.fingerprint(a, a), files.fingerprint(), files.fingerprint(a[:1], a[1:]), known]
+    assert len(set(prints)) == len(prints)
+    assert files.fingerprint(np.array(["a", "é"]), np.array("2020", dtype="M8[Y]"), 3.0)
+    assert "arrays[1] has dtype object" in refusal(files.fingerprint, a, np.array([None]))
+
+
+def test_a_fingerprint_takes_no_copy_of_the_array():
+    import tracemalloc
+
+    a = np.zeros((2000, 2000))
+    for b in (a, a.T):
+        tracemalloc.start()
+        files.fingerprint(b)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < a.nbytes / 8
