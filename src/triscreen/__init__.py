@@ -18,6 +18,8 @@ from triscreen.errors import (
     SmallClassWarning,
 )
 from triscreen.losses import Hinge, SmoothedHinge
+from triscreen.path import Path, solve_path
+from triscreen.persistence import load, save
 from triscreen.problem import Certificate, Problem
 from triscreen.screening import Screening, Sphere
 from triscreen.solvers import Solution, State, solve
@@ -32,6 +34,7 @@ __all__ = [
     "Hinge",
     "InputError",
     "Interrupted",
+    "Path",
     "Problem",
     "Screening",
     "SmallClassWarning",
@@ -41,5 +44,8 @@ __all__ = [
     "State",
     "given_triplets",
     "knn_triplets",
+    "load",
+    "save",
     "solve",
+    "solve_path",
 ]

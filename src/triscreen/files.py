@@ -208,6 +208,10 @@ class Checkpoint:
         write(file, "entry", meta, arrays)
         self._count += 1
 
+    def replace(self, number, meta, arrays):
+        """Write an entry anew, as a whole or not at all."""
+        write(self.folder / f"{number:06d}.tsc", "entry", meta, arrays)
+
     def entries(self):
         """Return the list of (meta, arrays), in the order in which they were appended."""
         files = self._files()

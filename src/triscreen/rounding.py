@@ -46,6 +46,7 @@ class Rounding:
         triplets, dim = engine.triplets, engine.points.shape[1]
         sizes = np.sqrt(np.einsum("ij,ij->i", engine.points, engine.points))
         self._reach = sizes[triplets.first] + sizes[triplets.second]
+        self._farthest = float(self._reach.max(initial=0.0))
         self._distance = (2 * dim + 16 + point_error) * U
         self._relative = (2 * dim + 16) * U
         largest = float(sizes.max(initial=0.0))
@@ -84,8 +85,10 @@ class Rounding:
         return self.sum_of_h(weight) + self.linear_error + 32 * self._dim * U * float(np.linalg.norm(A))
 
     def margin(self, dist, trace):
-        """Bound on the error of any margin under F F'."""
-        return 2 * float(self.distances(dist, trace).max(initial=0.0))
+        """Bound on the error of any margin under F F' (by the largest distance and the farthest pair)."""
+        longest = float(dist.max(initial=0.0))
+        step = self._distance * np.sqrt(max(trace, 0.0)) * self._farthest
+        return 2 * (2 * np.sqrt(longest) * step + step * step + self._relative * longest)
 
     def gap(self, M, A, plus, dist, gap, weight, lam, own_alpha):
         """Bound on how much the exact gap may exceed the computed one.

@@ -28,8 +28,12 @@ class Screening:
         Iterations between two screenings within one lambda.
     at_start : bool
         Screen before the first iteration too (where the start is good, and many iterations are ahead).
-    ranges, active_set : bool
-        For paths, which are not there yet: without effect in `solve`.
+    ranges : bool
+        For paths: leave out the triplets whose zone RRPB proves for every lambda of a stretch of the path.
+    active_set : bool or "loss"
+        For paths: fix the triplets that keep their zone in a tube of metrics around the way ahead, zero on one side and
+        linear on the other, and prove the solution over the rest (`triscreen.screening.tube`). "loss": the paper's
+        set, triplets of zero loss are left out until they have one. Neither has an effect in `solve`.
     include_solution : bool
         Enlarge every sphere so that it also holds the approximate solution that will be returned. Then the gap of the
         reduced problem is the gap over all triplets, and `solve` reports it without another pass over them.
@@ -51,7 +55,7 @@ class Screening:
     every: int = 10
     at_start: bool = True
     ranges: bool = True
-    active_set: bool = True
+    active_set: object = True
     include_solution: bool = False
 
     def __post_init__(self):
@@ -67,4 +71,6 @@ class Screening:
         object.__setattr__(self, "bounds", bounds)
         if not callable(self.rule):
             as_choice(self.rule, "rule", RULES)
+        if self.active_set not in (True, False, "loss"):
+            raise InputError(f"active_set={self.active_set!r}: active_set must be True, False or 'loss'")
         object.__setattr__(self, "every", as_count(self.every, "every"))

@@ -3,9 +3,9 @@
 A *reference* is a metric whose pair distances, pair weights and A are known over all triplets. Margins are linear in M,
 so the distances at any combination of references cost nothing. Around the segment between two such metrics (where we
 are, and where we expect to be some lambdas further) lies a tube of some radius, and a triplet whose margin stays above
-1 (or below 1 - s) on the whole of it has zero (or linear) loss for **every** M in the tube. The smaller problem over the
-other triplets has the same value, gradient and gap as the whole one for every M in the tube: a solution that ends in it
-is proven over all triplets without looking at them.
+1 (or below 1 - s) on the whole of it has zero (or linear) loss for **every** M in the tube. The smaller problem over
+the other triplets has the same value, gradient and gap as the whole one for every M in the tube: a solution that ends
+in it is proven over all triplets without looking at them.
 
 A tube made too narrow on purpose gives a smaller working set; a solution outside it is then proven by the distances of
 all pairs (half a pass), which make it the next reference. Fixed triplets that turn out to have another alpha change A
@@ -136,10 +136,10 @@ class WorkingSet:
         fixed[pairs] -= weights
         return cls(engine, pairs, fixed, tube)
 
-    def prove(self, problem, evaluation, lam, squares):
-        """Return (the `Reference` at a solution on the engine, pair work): whatever the fixed triplets do there."""
-        M, smoothing, engine = evaluation.M, evaluation.sums.smoothing, self.engine
-        made = Reference.at(problem, M, lam, smoothing, evaluation.A)
+    def prove(self, problem, M, lam, smoothing, A, squares):
+        """Return (the `Reference` at M, pair work): whatever the fixed triplets do there. A: as the engine has it."""
+        engine = self.engine
+        made = Reference.at(problem, M, lam, smoothing, A)
         sums, weights = engine.sweep(made.dist[self.pairs], smoothing)
         error = engine.rounding.linear_error + engine.rounding.sum_of_h(sums.alpha)
         strayed = made.weights - self.fixed
@@ -151,5 +151,4 @@ class WorkingSet:
         if not count:
             return replace(made, error=error), 0.5
         error += problem.rounding.sum_of_h(float(np.abs(strayed).sum()))
-        A = evaluation.A + problem.assemble(strayed)
-        return replace(made, A=A, error=error), 0.5 + 0.5 * count / problem.triplets.n_pairs
+        return replace(made, A=A + problem.assemble(strayed), error=error), 0.5 + 0.5 * count / problem.triplets.n_pairs

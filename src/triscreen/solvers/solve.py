@@ -22,7 +22,7 @@ SOLVERS = {
     "bb": BarzilaiBorwein,
     "newton": Newton,
 }
-_MAX_ITER = 10_000
+MAX_ITER = 10_000
 # The fastest choice measured (benchmarks/screening.py): short solves are over before screening pays.
 AUTO = Screening("mid", every=30, at_start=False)
 
@@ -80,16 +80,11 @@ def solve(
     >>> sol.converged, sol.gap == problem.certificate(sol.M, 0.5).gap
     (True, True)
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
+    solver, screening = check_arguments(problem, solver, screening, AUTO, callback)
     lam = problem.check_lam(lam)
     tol = as_positive(tol, "tol")
-    solver = _make_solver(solver)
-    screening = _make_screening(screening)
-    max_iter = as_count(max_iter, "max_iter", none="the default") or _MAX_ITER
+    max_iter = as_count(max_iter, "max_iter", none="the default") or MAX_ITER
     max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
-    if callback is not None and not callable(callback):
-        raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
     M = _core_start(problem, start)
     monitor = Monitor(lam, tol, max_iter, max_seconds, callback, problem.triplets.n_triplets)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
@@ -235,12 +230,18 @@ def _advice(solution):
     return "raise max_iter or max_seconds, or start from the solution for a larger lam"
 
 
-def _make_screening(screening):
-    if screening is None or isinstance(screening, Screening):
-        return screening
+def check_arguments(problem, solver, screening, auto, callback):
+    """Return (solver, screening) as objects; auto: the screening that "auto" stands for."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
+    solver = _make_solver(solver)
     if isinstance(screening, str) and screening == "auto":
-        return AUTO
-    raise InputError(f"screening={shortened(screening)}: screening must be 'auto', None or ts.Screening(...)")
+        screening = auto
+    elif screening is not None and not isinstance(screening, Screening):
+        raise InputError(f"screening={shortened(screening)}: screening must be 'auto', None or ts.Screening(...)")
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
+    return solver, screening
 
 
 def _make_solver(solver):

@@ -1,0 +1,182 @@
+"""Which lambdas: a given list, or down by a ratio until the loss settles."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from triscreen._validation import as_count, as_numbers, as_positive, shortened
+from triscreen.errors import InputError
+from triscreen.files import fingerprint
+
+# Where a path without an end of its own stops, relative to lambda_max.
+_LOWEST = 1e-8
+# A tube of metrics serves as far as this ratio of lambdas (see `triscreen.path.walk`).
+_AHEAD = 0.93
+
+
+class Grid:
+    """The lambdas of a path, one after the other.
+
+    Parameters
+    ----------
+    problem : Problem
+    lambdas : array or None
+        Falling; None: from lambda_max down by ``ratio``.
+    lambda_max, ratio, n_lambdas :
+        As for `solve_path`.
+    tol : float
+        The path also ends where the loss is below tol times the weight of all triplets.
+    """
+
+    def __init__(self, problem, lambdas, lambda_max, ratio, n_lambdas, tol):
+        self.tol, self._weight = tol, problem.triplets.total_weight
+        self.lambdas = None
+        self.ratio = _as_ratio(ratio)
+        self.n_lambdas = as_count(n_lambdas, "n_lambdas", none="no limit")
+        if lambdas is not None:
+            if lambda_max is not None:
+                raise InputError(
+                    f"lambda_max={lambda_max!r}: the lambdas are given, so there is no lambda_max to choose"
+                )
+            self.lambdas = _as_lambdas(lambdas)
+            problem.check_lam(float(self.lambdas[-1]))
+            self.start = float(self.lambdas[0])
+        elif lambda_max is not None:
+            self.start = problem.check_lam(as_positive(lambda_max, "lambda_max"))
+        else:
+            self.start = problem._lambda_max
+            if self.start == 0:
+                raise InputError(
+                    "the sum of all H is negative semi-definite, so M = 0 is optimal for every lambda and there is no "
+                    "path (on the whole, the points are closer to their negatives than to their positives)"
+                )
+
+    @property
+    def total(self):
+        """How many lambdas there will be, None if only the loss will tell."""
+        if self.lambdas is not None:
+            return min(len(self.lambdas), self.n_lambdas or len(self.lambdas))
+        return self.n_lambdas
+
+    def identity(self):
+        """What makes this grid this one, for a checkpoint."""
+        lambdas = None if self.lambdas is None else fingerprint(self.lambdas)
+        return {"start": self.start, "lambdas": lambdas, "ratio": self.ratio, "n_lambdas": self.n_lambdas}
+
+    def next(self, rows):
+        """Return the lambda after those done."""
+        if self.lambdas is not None:
+            return float(self.lambdas[len(rows)])
+        return rows[-1].lam * self.ratio if rows else self.start
+
+    def ahead(self, lam, rows):
+        """Return the last lambda of the grid, from lam on, that one tube may serve."""
+        if self.lambdas is None:
+            steps = int(np.floor(np.log(_AHEAD) / np.log(self.ratio)))
+            return lam * self.ratio**steps
+        rest = self.lambdas[len(rows) :]
+        return float(rest[rest >= _AHEAD * lam].min(initial=lam))
+
+    def ends(self, rows):
+        """Return why the path ends after these lambdas, or None."""
+        lams, losses = [row.lam for row in rows], [row.loss for row in rows]
+        if self.n_lambdas is not None and len(lams) >= self.n_lambdas:
+            return "n_lambdas"
+        if self.lambdas is not None:
+            return "lambdas" if len(lams) == len(self.lambdas) else None
+        return self._settled(lams, losses, self.ratio)
+
+    def _settled(self, lams, losses, ratio):
+        if losses[-1] <= self.tol * self._weight:
+            return "loss is zero"
+        if lams[-1] * ratio < _LOWEST * self.start:
+            return "lambda_min"
+        if len(lams) > 1 and losses[-1] < 0.9 * losses[0]:
+            drop = (losses[-2] - losses[-1]) / losses[-2]
+            if drop * lams[-2] / (lams[-2] - lams[-1]) < 0.01:
+                return "loss settled"
+        return None
+
+
+class GuaranteedGrid(Grid):
+    """Lambdas such that between two neighbours one of their metrics has a relative gap of at most ``guarantee``.
+
+    For a fixed metric and its alphas the gap is an explicit convex function of lambda, so each solution serves an
+    interval around its lambda. The next lambda is tried at not quite twice the length of the interval below the last
+    one; if the two intervals do not meet, a lambda in between is added.
+    """
+
+    def __init__(self, problem, lambdas, lambda_max, guarantee, n_lambdas, tol):
+        self.guarantee = as_positive(guarantee, "guarantee")
+        if self.guarantee <= tol:
+            raise InputError(
+                f"guarantee={guarantee!r}: between the lambdas the gap cannot be as small as at them; guarantee must "
+                f"be larger than tol={tol!r}"
+            )
+        if lambdas is not None:
+            raise InputError(f"guarantee={guarantee!r}: it chooses the lambdas itself; pass either it or lambdas")
+        super().__init__(problem, None, lambda_max, 0.9, n_lambdas, tol)
+        self._reaches = {}
+
+    def identity(self):
+        """What makes this grid this one, for a checkpoint."""
+        return {"start": self.start, "guarantee": self.guarantee, "n_lambdas": self.n_lambdas}
+
+    def next(self, rows):
+        """Return a lambda that closes the first hole, or the next one down."""
+        if not rows:
+            return self.start
+        hole = self._hole(rows)
+        if hole is not None:
+            return float(np.sqrt(hole[0] * hole[1]))
+        lowest = min(rows, key=lambda row: row.lam)
+        down = self._reach(lowest)[0]
+        return max(lowest.lam * (down / lowest.lam) ** 1.8, _LOWEST * self.start)
+
+    def ahead(self, lam, rows):
+        """A tube serves one lambda: the next one is not known."""
+        return lam
+
+    def ends(self, rows):
+        """Return why the path ends after these lambdas, or None; never while there is a hole."""
+        if self.n_lambdas is not None and len(rows) >= self.n_lambdas:
+            return "n_lambdas"
+        if self._hole(rows) is not None:
+            return None
+        rows = sorted(rows, key=lambda row: -row.lam)
+        lowest = rows[-1]
+        if self._reach(lowest)[0] >= lowest.lam * (1 - 1e-9):
+            return "no guarantee"
+        return self._settled([row.lam for row in rows], [row.loss for row in rows], 1.0 - 1e-9)
+
+    def _reach(self, row):
+        if row.lam not in self._reaches:
+            self._reaches[row.lam] = row.reach(self.guarantee, 1e-2 * row.lam, 1e2 * row.lam)
+        return self._reaches[row.lam]
+
+    def _hole(self, rows):
+        """Return the ends of the first interval that no metric serves, or None."""
+        rows = sorted(rows, key=lambda row: -row.lam)
+        for above, below in pairwise(rows):
+            high, low = self._reach(above)[0], self._reach(below)[1]
+            if low < high * (1 - 1e-12):
+                return low, high
+        return None
+
+
+def _as_ratio(ratio):
+    ratio = as_positive(ratio, "ratio")
+    if not 1e-3 <= ratio <= 0.9999:
+        raise InputError(f"ratio={ratio!r}: ratio must be between 0.001 and 0.9999, such as 0.9 or 0.99")
+    return ratio
+
+
+def _as_lambdas(lambdas):
+    lambdas = np.atleast_1d(as_numbers(lambdas, "lambdas"))
+    if lambdas.ndim != 1 or not len(lambdas):
+        raise InputError(f"lambdas={shortened(lambdas)}: lambdas must be a list of at least one number")
+    if not (np.isfinite(lambdas).all() and (lambdas > 0).all() and (np.diff(lambdas) < 0).all()):
+        raise InputError(f"lambdas={shortened(lambdas)}: lambdas must be positive, finite and falling")
+    return lambdas

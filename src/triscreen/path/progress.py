@@ -1,0 +1,28 @@
+"""A bar on a terminal, silence elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress(total):
+    """Give a function of (lam, rel_gap, rate), to be called after each lambda."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich import progress as parts
+    from rich.console import Console
+
+    columns = [
+        parts.TextColumn("path"),
+        parts.BarColumn(bar_width=20),
+        parts.MofNCompleteColumn(),
+        parts.TextColumn("lambda {task.fields[lam]:.3g}  gap {task.fields[gap]:.1e}  decided {task.fields[rate]:.1%}"),
+        parts.TimeElapsedColumn(),
+        parts.TimeRemainingColumn(),
+    ]
+    with parts.Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4) as bar:
+        task = bar.add_task("path", total=total, lam=0.0, gap=0.0, rate=0.0)
+        yield lambda lam, gap, rate: bar.update(task, advance=1, lam=lam, gap=gap, rate=rate)

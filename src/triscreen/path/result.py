@@ -1,0 +1,323 @@
+"""What a path is: metrics as factors, a certificate for each, and for every lambda in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from triscreen._threads import single_threaded_blas
+from triscreen._validation import as_positive
+from triscreen.cones import make_cone
+from triscreen.errors import InputError
+from triscreen.solvers import Solution
+
+# One number per lambda each; see `Row`.
+NUMBERS = (
+    "lam", "loss", "primal", "dual", "gap", "rounding", "slack", "away", "along", "square", "size", "smoothing",
+    "n_iter", "passes", "scanned", "share", "undecided", "seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One lambda of a path.
+
+    Attributes
+    ----------
+    lam, loss, primal, dual, gap, rounding : float
+    slack, away, along, square, size : float
+        With P = [A]_+ and E = M - P/lam: the part of the gap that does not depend on lambda (slack + <-[A]_-, M>),
+        |E|^2, <E, P>, |P|^2, |M|^2. They give the gap of the same M and alpha for any other lambda.
+    smoothing : float
+        Of the alphas.
+    n_iter, passes, scanned, share, undecided, seconds : numbers
+        Iterations; pair work; triplets looked at by rules and references, over all triplets; pairs of the problem that
+        was solved, over all pairs; triplets of it that were not decided, over all triplets.
+    stopped_by : str
+    factor : array
+        F with M = F F' in core coordinates.
+    events : list of dict
+        What each sphere and rule decided (see `Solution.screening`).
+    """
+
+    lam: float
+    loss: float
+    primal: float
+    dual: float
+    gap: float
+    rounding: float
+    slack: float
+    away: float
+    along: float
+    square: float
+    size: float
+    smoothing: float
+    n_iter: int
+    passes: float
+    scanned: float
+    share: float
+    undecided: float
+    seconds: float
+    stopped_by: str
+    factor: np.ndarray = field(repr=False)
+    events: list = field(repr=False)
+
+    @classmethod
+    def of(cls, cone, lam, step):
+        """Make one from a `Step` of the walk."""
+        evaluation = step.evaluation
+        M, point = evaluation.M, evaluation.dual_point
+        size = float(np.vdot(M, M))
+        rest = M - point.plus / lam
+        factor = cone.project(M).factor
+        if factor.ndim == 2:  # columns of rounding size would only take room
+            lengths = np.square(factor).sum(axis=0)
+            factor = factor[:, lengths > 1e-15 * lengths.max(initial=0.0)]
+        return cls(
+            lam=lam,
+            loss=evaluation.primal - 0.5 * lam * size,
+            primal=evaluation.primal,
+            dual=evaluation.dual,
+            gap=evaluation.gap,
+            rounding=step.rounding,
+            slack=evaluation.slack + cone.cut_off_inner(point, M),
+            away=float(np.vdot(rest, rest)),
+            along=float(np.vdot(rest, point.plus)),
+            square=float(np.vdot(point.plus, point.plus)),
+            size=size,
+            smoothing=evaluation.sums.smoothing,
+            n_iter=step.n_iter,
+            passes=step.passes,
+            scanned=step.scanned,
+            share=step.share,
+            undecided=step.undecided,
+            seconds=step.seconds,
+            stopped_by=step.stopped_by,
+            factor=factor,
+            events=step.events,
+        )
+
+    def gap_at(self, lam):
+        """Return the gap of this M and its alpha for another lambda: convex in lam."""
+        change = 1.0 / self.lam - 1.0 / lam
+        square = self.away + 2 * change * self.along + change * change * self.square
+        return self.slack + 0.5 * lam * max(square, 0.0)
+
+    def primal_at(self, lam):
+        """Return the objective of this M for another lambda."""
+        return self.loss + 0.5 * lam * self.size
+
+    def reach(self, eps, lowest, highest):
+        """Return the (smallest, largest) lambda for which the relative gap of this M is at most eps."""
+
+        def proven(lam):
+            return self.gap_at(lam) + self.rounding <= eps * abs(self.primal_at(lam))
+
+        if not proven(self.lam):
+            return self.lam, self.lam
+        return tuple(_last(proven, self.lam, end) for end in (lowest, highest))
+
+
+def _last(proven, inside, end):
+    """Return the last point between inside and end that is proven; the proven ones are an interval."""
+    if proven(end):
+        return end
+    low, high = np.log(inside), np.log(end)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        if proven(np.exp(middle)):
+            low = middle
+        else:
+            high = middle
+    found = float(np.exp(low))
+    return found if proven(found) else inside
+
+
+class Path:
+    """Certified metrics along a path of falling lambdas; made by `solve_path`.
+
+    Attributes
+    ----------
+    lambdas, primals, duals, gaps, rel_gaps, losses, n_iter, passes, seconds : arrays
+        One entry per lambda. Gaps are over all triplets. Passes are pair work: all pairs once, distances and gradient,
+        is one.
+    screening_rates : array
+        Share of the triplets that were proven not to matter: not one of them was in the problem that was solved.
+    scanned : array
+        Triplets looked at by screening rules and proofs, over all triplets.
+    converged : array of bool
+    stopped_by : str
+        Why the path ends: "loss settled" (the paper's rule), "loss is zero", "lambda_min", "lambdas", "n_lambdas",
+        "max_seconds", "callback" or "interrupt".
+    tol, guarantee : float, float or None
+        Relative gaps asked for, at the lambdas and between them.
+    n_triplets, n_features : int
+    cone : str
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=5))
+    >>> path = ts.solve_path(problem, ratio=0.7)
+    >>> bool(path.converged.all()), path.stopped_by
+    (True, 'loss settled')
+    >>> path.M(-1).shape, bool(path.at(path.lambdas[3]).rel_gap <= 1e-6)
+    ((4, 4), True)
+    """
+
+    def __init__(self, rows, *, cone, basis, n_features, n_triplets, tol, guarantee, stopped_by, problem=None):
+        self._rows = sorted(rows, key=lambda row: -row.lam)
+        self.cone, self.n_features, self.n_triplets = cone, n_features, n_triplets
+        self.tol, self.guarantee, self.stopped_by = tol, guarantee, stopped_by
+        self._basis, self._problem = basis, problem
+        self.certificate_passes = 0.0
+
+    def _column(self, name):
+        return np.array([getattr(row, name) for row in self._rows])
+
+    lambdas = property(lambda self: self._column("lam"))
+    primals = property(lambda self: self._column("primal"))
+    duals = property(lambda self: self._column("dual"))
+    gaps = property(lambda self: self._column("gap"))
+    losses = property(lambda self: self._column("loss"))
+    n_iter = property(lambda self: self._column("n_iter"))
+    passes = property(lambda self: self._column("passes"))
+    scanned = property(lambda self: self._column("scanned"))
+    seconds = property(lambda self: self._column("seconds"))
+
+    @property
+    def rel_gaps(self):
+        """Gaps over |primal|."""
+        return self.gaps / np.abs(self.primals)
+
+    @property
+    def screening_rates(self):
+        """Share of the triplets that were decided at each lambda."""
+        return 1.0 - self._column("undecided")
+
+    @property
+    def converged(self):
+        """Whether each gap, and its rounding, are at most tol |primal|."""
+        return np.maximum(self.gaps, self._column("rounding")) <= self.tol * np.abs(self.primals)
+
+    def __len__(self):
+        return len(self._rows)
+
+    def M(self, t):
+        """Return the metric at the t-th lambda, in the coordinates of X: (d, d), or the vector (d,) of a diagonal."""
+        factor = self._rows[t].factor
+        if factor.ndim == 1:
+            return np.square(factor)
+        F = factor if self._basis is None else self._basis @ factor
+        return F @ F.T
+
+    def components(self, t):
+        """Return L with M = L'L at the t-th lambda: the transform x -> L x, one row per direction of M."""
+        factor = self._rows[t].factor
+        if factor.ndim == 1:
+            return np.diag(factor)[factor > 0]
+        return (factor if self._basis is None else self._basis @ factor).T
+
+    def __getitem__(self, t):
+        """The t-th solution."""
+        return self._solution(self._rows[t], self._rows[t].lam)
+
+    def at(self, lam):
+        """Return the solution for any lambda between the first and the last, with its certified gap.
+
+        It is the metric of the neighbour on the path whose gap at lam is the smaller one; with ``guarantee`` that is
+        at most so much everywhere.
+        """
+        lam = as_positive(lam, "lam")
+        first, last = self._rows[0].lam, self._rows[-1].lam
+        if not last * (1 - 1e-12) <= lam <= first * (1 + 1e-12):
+            raise InputError(f"lam={lam!r}: this path goes from {first:.6g} to {last:.6g}")
+        place = int(np.searchsorted(-self.lambdas, -lam))
+        return self._solution(min(self._rows[max(0, place - 1) : place + 1], key=lambda row: row.gap_at(lam)), lam)
+
+    def _solution(self, row, lam):
+        own = lam == row.lam
+        gap = row.gap if own else row.gap_at(lam)
+        primal = row.primal if own else row.primal_at(lam)
+        number = self._rows.index(row)
+        return Solution(
+            lam=lam,
+            M=self.M(number),
+            primal=primal,
+            dual=row.dual if own else primal - gap,
+            gap=gap,
+            rounding=row.rounding,
+            tol=self.tol if own or self.guarantee is None else self.guarantee,
+            stopped_by=row.stopped_by,
+            n_iter=row.n_iter,
+            passes=row.passes,
+            seconds=row.seconds,
+            history={},
+            screening=row.events,
+            smoothing=row.smoothing,
+        )
+
+    @single_threaded_blas()
+    def certify(self, problem=None):
+        """Recompute the certificate of every metric over all triplets, and return them.
+
+        Counted apart, in ``certificate_passes``. A path that was loaded from a file needs its problem again.
+        """
+        problem = problem or self._problem
+        if problem is None:
+            raise InputError("problem=None: this path was loaded from a file; pass the problem that it belongs to")
+        self.certificate_passes += len(self)
+        return [problem.certificate(self.M(t), row.lam) for t, row in enumerate(self._rows)]
+
+    def to_frame(self):
+        """Return one row per lambda as a pandas DataFrame."""
+        import pandas as pd
+
+        names = ("lambdas", "losses", "primals", "gaps", "rel_gaps", "converged", "n_iter", "passes", "scanned",
+                 "screening_rates", "seconds")  # fmt: skip
+        return pd.DataFrame({name: getattr(self, name) for name in names})
+
+    def to_arrays(self):
+        """Return (numbers, arrays) that hold all of the path; see `triscreen.save`."""
+        meta = {
+            "cone": self.cone,
+            "n_features": self.n_features,
+            "n_triplets": self.n_triplets,
+            "tol": self.tol,
+            "guarantee": self.guarantee,
+            "stopped_by": self.stopped_by,
+            "rows": [{"stopped_by": row.stopped_by, "events": row.events} for row in self._rows],
+        }
+        arrays = {name: self._column(name) for name in NUMBERS}
+        factors = [row.factor if row.factor.ndim == 2 else row.factor[:, None] for row in self._rows]
+        arrays["ranks"] = np.array([factor.shape[1] for factor in factors])
+        arrays["factors"] = np.concatenate(factors, axis=1) if factors else np.empty((0, 0))
+        if self._basis is not None:
+            arrays["basis"] = self._basis
+        return meta, arrays
+
+    @classmethod
+    def from_arrays(cls, meta, arrays):
+        """Make a path from what `to_arrays` gave."""
+        ends = np.concatenate([[0], np.cumsum(arrays["ranks"])]).astype(int)
+        flat = make_cone(meta["cone"]).name == "diagonal"
+        rows = []
+        for t, more in enumerate(meta["rows"]):
+            factor = arrays["factors"][:, ends[t] : ends[t + 1]]
+            numbers = {name: arrays[name][t].item() for name in NUMBERS}
+            rows.append(Row(**numbers, **more, factor=np.ascontiguousarray(factor[:, 0] if flat else factor)))
+        names = ("cone", "n_features", "n_triplets", "tol", "guarantee", "stopped_by")
+        return cls(rows, basis=arrays.get("basis"), **{name: meta[name] for name in names})
+
+    def __repr__(self):
+        if not self._rows:
+            return "<Path: no lambda yet>"
+        lams = self.lambdas
+        return (
+            f"<Path: {len(self)} lambdas from {lams[0]:.4g} to {lams[-1]:.4g}, {self.n_triplets:,} triplets, largest "
+            f"relative gap {self.rel_gaps.max():.2g}, {self.passes.sum():.0f} passes, {self.seconds.sum():.3g} s, "
+            f"stopped by: {self.stopped_by}>"
+        )

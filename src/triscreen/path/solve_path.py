@@ -1,0 +1,248 @@
+"""All lambdas: the whole path, certified, interrupted and resumed as you like."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from triscreen import files
+from triscreen._threads import single_threaded_blas
+from triscreen._validation import as_count, as_positive
+from triscreen.errors import ConvergenceWarning, InputError, Interrupted
+from triscreen.path.grid import Grid, GuaranteedGrid
+from triscreen.path.progress import progress
+from triscreen.path.result import Path, Row
+from triscreen.path.walk import Walk
+from triscreen.screening import Screening
+from triscreen.solvers.solve import MAX_ITER, check_arguments
+
+# The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
+AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)
+_STATE = "state "
+
+
+@dataclass(frozen=True)
+class PathState:
+    """What a callback sees after each lambda; returning True ends the path there.
+
+    Attributes
+    ----------
+    lam, loss, primal, gap, rel_gap, passes, seconds, screening_rate : float
+        Of this lambda.
+    n_lambdas : int
+        Done so far.
+    total : int or None
+        How many there will be, if that is known.
+    """
+
+    lam: float
+    loss: float
+    primal: float
+    gap: float
+    rel_gap: float
+    passes: float
+    seconds: float
+    screening_rate: float
+    n_lambdas: int
+    total: int | None
+
+
+@single_threaded_blas()
+def solve_path(
+    problem,
+    lambdas=None,
+    lambda_max=None,
+    ratio=0.9,
+    tol=1e-6,
+    screening="auto",
+    solver="auto",
+    guarantee=None,
+    n_lambdas=None,
+    max_iter=None,
+    max_seconds=None,
+    checkpoint=None,
+    callback=None,
+):
+    """Compute the optimal metrics along a whole path of lambdas, each with a certificate over all triplets.
+
+    Parameters
+    ----------
+    problem : Problem
+    lambdas : array, optional
+        Falling. By default the path starts at ``lambda_max`` and goes down by ``ratio`` until the loss settles: the
+        paper's rule (the loss falls by less than 1 % of itself per unit of relative change of lambda), once it is below
+        90 % of its first value; or until the loss is zero, or lambda has come down to lambda_max * 1e-8.
+    lambda_max : float, optional
+        By default `Problem.lambda_max`.
+    ratio : float
+        0.9, or 0.99 for a dense path.
+    tol : float
+        Relative gap of every solution.
+    screening : "auto", None or Screening
+        What saves work, never the answer. "auto": the working set of `Screening.active_set`, and the sphere "mid"
+        every 30 iterations where a lambda takes so many; the fastest choice measured.
+    solver : str or object
+        As for `solve`.
+    guarantee : float, optional
+        Choose the lambdas such that the relative gap is at most this for *every* lambda between the first and the last
+        (`Path.at` gives the metric); larger than tol.
+    n_lambdas, max_iter, max_seconds : optional
+        End after so many lambdas; iterations for one lambda at most; seconds for the whole path.
+    checkpoint : path, optional
+        A folder. After each lambda all that is needed to go on is there; the same call goes on where a killed run
+        stopped, to the same bits.
+    callback : callable, optional
+        ``callback(state)`` sees a `PathState` after every lambda; returning True ends the path.
+
+    Returns
+    -------
+    Path
+        A `ConvergenceWarning` says how many lambdas did not reach tol, if any.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; its ``result`` is the path so far.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> problem = ts.Problem((X - X.mean(0)) / X.std(0), ts.knn_triplets(X, y, k=5))
+    >>> path = ts.solve_path(problem, ratio=0.8, n_lambdas=20)
+    >>> len(path), bool((path.rel_gaps <= 1e-6).all())
+    (20, True)
+    """
+    solver_object, screening_object = check_arguments(problem, solver, screening, AUTO, callback)
+    tol = as_positive(tol, "tol")
+    max_iter = as_count(max_iter, "max_iter", none="the default") or MAX_ITER
+    max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
+    if guarantee is None:
+        grid = Grid(problem, lambdas, lambda_max, ratio, n_lambdas, tol)
+    else:
+        grid = GuaranteedGrid(problem, lambdas, lambda_max, guarantee, n_lambdas, tol)
+    walk = Walk(problem, solver_object, screening_object, tol, max_iter)
+    identity = {
+        **_identity_of(problem),
+        **grid.identity(),
+        "tol": tol,
+        "max_iter": max_iter,
+        "solver": repr(solver_object),
+        "screening": repr(screening_object),
+    }
+    rows, ended = [], None
+    opened = nullcontext() if checkpoint is None else files.Checkpoint(checkpoint, identity)
+    begin = time.perf_counter()
+    try:
+        with opened as store, progress(grid.total) as show:
+            if store is not None:
+                rows = _resume(store, walk)
+            ended = grid.ends(rows) if rows else None
+            while ended is None:
+                lam = grid.next(rows)
+                left = None if max_seconds is None else max(1e-9, max_seconds - (time.perf_counter() - begin))
+                step = walk.step(lam, grid.ahead(lam, rows), left)
+                if step.stopped_by == "max_seconds" and rows:
+                    ended = "max_seconds"
+                    break
+                rows.append(Row.of(problem.cone, lam, step))
+                if store is not None:
+                    _keep(store, rows, walk)
+                ended = grid.ends(rows) or ("max_seconds" if step.stopped_by == "max_seconds" else None)
+                show(lam, rows[-1].gap / abs(rows[-1].primal), 1 - rows[-1].undecided)
+                if callback is not None and _wants_stop(callback(_state(rows, grid))):
+                    ended = ended or "callback"
+    except KeyboardInterrupt:
+        path = _path(problem, rows, tol, guarantee, "interrupt")
+        raise Interrupted(
+            f"interrupted after {len(rows)} lambdas; the path so far is the .result of this exception"
+            + (" and in the checkpoint" if checkpoint is not None else ""),
+            path,
+        ) from None
+    path = _path(problem, rows, tol, guarantee, ended)
+    if not path.converged.all():
+        missed = np.flatnonzero(~path.converged)
+        worst = missed[np.argmax(path.rel_gaps[missed])]
+        warnings.warn(
+            f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst is "
+            f"{path.rel_gaps[worst]:.2g} at lam={path.lambdas[worst]:.6g} (stopped by {path[worst].stopped_by}): raise "
+            "max_iter, or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return path
+
+
+def _path(problem, rows, tol, guarantee, stopped_by):
+    return Path(
+        rows,
+        cone=problem.cone.name,
+        basis=problem.basis,
+        n_features=problem.n_features,
+        n_triplets=problem.triplets.n_triplets,
+        tol=tol,
+        guarantee=guarantee,
+        stopped_by=stopped_by,
+        problem=problem,
+    )
+
+
+def _state(rows, grid):
+    row = rows[-1]
+    return PathState(
+        lam=row.lam,
+        loss=row.loss,
+        primal=row.primal,
+        gap=row.gap,
+        rel_gap=row.gap / abs(row.primal),
+        passes=row.passes,
+        seconds=row.seconds,
+        screening_rate=1 - row.undecided,
+        n_lambdas=len(rows),
+        total=grid.total,
+    )
+
+
+def _wants_stop(answer):
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+def _identity_of(problem):
+    """What makes a problem this one."""
+    triplets = problem.triplets
+    parts = [triplets.first, triplets.second, problem.points]
+    parts += [value for _, value in sorted(vars(triplets).items()) if isinstance(value, np.ndarray)]
+    return {"problem": files.fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
+
+
+def _keep(store, rows, walk):
+    """Put the last lambda on disk, with the state of the walk; the one before needs its state no more."""
+    meta, arrays = walk.state()
+    plain = _entry(rows[-1])
+    store.append({**plain[0], "walk": meta}, {**plain[1], **{_STATE + name: array for name, array in arrays.items()}})
+    if len(rows) > 1:
+        store.replace(len(rows) - 2, *_entry(rows[-2]))
+
+
+def _entry(row):
+    numbers = {item.name: getattr(row, item.name) for item in fields(row) if item.name != "factor"}
+    return {"row": numbers}, {"factor": row.factor}
+
+
+def _resume(store, walk):
+    """Return the rows of a checkpoint, and let the walk go on from its last state."""
+    entries = store.entries()
+    if entries:
+        meta, arrays = entries[-1]
+        if "walk" not in meta:
+            raise InputError(
+                f"checkpoint={str(store.folder)!r}: its last lambda lacks the state to go on from; use another folder"
+            )
+        state = {name[len(_STATE) :]: array for name, array in arrays.items() if name.startswith(_STATE)}
+        walk.restore(meta["walk"], state)
+    return [Row(**meta["row"], factor=arrays["factor"]) for meta, arrays in entries]

@@ -1,0 +1,353 @@
+"""From one lambda to the next: predict, choose a working set, solve, prove.
+
+1. The start is extrapolated from the last two solutions, linearly in log(lambda), and projected.
+2. With ``active_set``, the triplets that keep their zone in a tube of metrics around the way ahead are fixed
+   (`triscreen.screening.tube`); with ``ranges``, those whose zone is proven for every lambda down to the end of the
+   tube. What is left is solved; a tube lasts for several lambdas where these are close to each other.
+3. A solution inside the tube is proven over all triplets by that alone. Otherwise all pairs are looked at (half a
+   pass), which makes it the next reference. If its gap over all triplets is too large, a wider tube is made around it.
+
+Without either, each lambda is solved over all triplets, with the screening that `solve` knows: "rrpb" from the last
+solution, then spheres around the iterates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from triscreen.engine import Evaluation
+from triscreen.screening.ranges import rrpb_ranges
+from triscreen.screening.rounding import gap_error
+from triscreen.screening.tube import Reference, Tube, WorkingSet
+from triscreen.solvers.base import Monitor
+from triscreen.solvers.solve import run
+
+# A tube's radius, in prediction errors: for one lambda a solution may end outside, several had better stay inside.
+_NARROW, _WIDE = 0.2, 0.5
+# The solver's part of the tolerance; fixed triplets that strayed may take the rest.
+_INNER = 0.8
+_MOST_TUBES = 4
+# Beyond this step in log(lambda) the last two solutions say nothing about the next one.
+_FAR = 0.7
+_GROUP = 1 << 20  # triplets whose ranges are computed at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One lambda done: the evaluation over all triplets, and what it took."""
+
+    evaluation: Evaluation
+    rounding: float
+    n_iter: int
+    passes: float
+    scanned: float
+    share: float
+    undecided: float
+    seconds: float
+    stopped_by: str
+    events: list = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Last:
+    """What is known at the last point: A over all triplets with a bound of its error."""
+
+    smoothing: float
+    primal: float
+    A: np.ndarray = field(repr=False)
+    error: float
+
+
+@dataclass
+class Walk:
+    """Where we are on the path, and what is known there.
+
+    Attributes
+    ----------
+    points : list of (lam, M)
+        The last two solutions.
+    references : list of Reference
+        The last two that were evaluated over all pairs.
+    working : WorkingSet or None
+        Serves down to the lambda ``until``.
+    error : float
+        How far off the last prediction of a tube's end was, relative to |M|.
+    """
+
+    problem: object
+    solver: object
+    screening: object
+    tol: float
+    max_iter: int
+    points: list = field(default_factory=list)
+    references: list = field(default_factory=list)
+    working: WorkingSet | None = None
+    until: float = np.inf
+    error: float = 0.05
+    last: Last | None = None
+    known: bool = False  # is the last point the last reference?
+
+    def step(self, lam, ahead, max_seconds=None, callback=None):
+        """Solve for lam; the tube, if a new one is needed, shall serve down to the lambda ``ahead``."""
+        problem = self.problem
+        monitor = Monitor(lam, self.tol, self.max_iter, max_seconds, callback, problem.triplets.n_triplets)
+        self._scanned = 0.0
+        start = self._predict(lam)
+        for attempt in range(_MOST_TUBES + 1):
+            working = self._working_set(lam, ahead, attempt, monitor)
+            evaluation, rounding = self._solve_on(working, lam, start if attempt == 0 else None, monitor)
+            self._accept_point(lam, evaluation, rounding.matrix(evaluation.A, evaluation.sums.alpha))
+            bound = gap_error(rounding, evaluation, lam)
+            if working is None or working.tube.holds(evaluation.M):
+                break
+            evaluation, bound = self._reference(monitor).evaluate(problem, lam)
+            if evaluation.gap <= self.tol * abs(evaluation.primal) or monitor.stopped_by != "converged":
+                break
+            monitor.stopped_by = None
+        stopped_by = monitor.stopped_by
+        if stopped_by == "converged" and max(evaluation.gap, bound) > self.tol * abs(evaluation.primal):
+            stopped_by = "rounding" if evaluation.gap <= self.tol * abs(evaluation.primal) else "stalled"
+        base = problem if working is None else working.engine
+        events = [] if monitor.screener is None else monitor.screener.events
+        self._scanned += sum(event["tried"] for event in events) / problem.triplets.n_triplets
+        left = base.triplets.n_triplets if monitor.screener is None else monitor.screener.undecided
+        return Step(
+            evaluation,
+            bound,
+            monitor.n_iter,
+            monitor.passes,
+            self._scanned,
+            base.share,
+            left / problem.triplets.n_triplets,
+            monitor.seconds,
+            stopped_by,
+            events,
+        )
+
+    def _predict(self, lam):
+        """Return the projection of what the last two solutions say about lam."""
+        cone = self.problem.cone
+        if not self.points:
+            return cone.project(self.problem._sum_of_h[1] / lam)
+        (lam1, M1) = self.points[-1]
+        slope = _slope([point[0] for point in self.points], lam)
+        if slope is None:
+            return cone.project(M1 if len(self.points) > 1 else M1 * (lam1 / lam))
+        return cone.project(M1 + slope * (M1 - self.points[-2][1]))
+
+    def _accept_point(self, lam, evaluation, error):
+        if self.points and self.points[-1][0] == lam:
+            self.points.pop()
+        self.points = [*self.points[-1:], (lam, evaluation.M)]
+        self.last = Last(evaluation.sums.smoothing, evaluation.primal, evaluation.A, error)
+        self.known = False
+
+    def _solve_on(self, working, lam, start, monitor):
+        """Solve over the working set (None: all triplets); return (evaluation, bounds on its rounding)."""
+        base = self.problem if working is None else working.engine
+        smoothings, smoothing = self._smoothings()
+        monitor.tol = self.tol if working is None else _INNER * self.tol
+        monitor.make_screener = monitor.screener = None
+        engine = base
+        if start is None:
+            reference = self.references[-1]
+            M, dist = reference.M, reference.dist if working is None else reference.dist[working.pairs]
+            monitor.passes += 0.5 * base.share
+        else:
+            if self._screens_from_the_last(working):
+                monitor.watch(base, self.screening)
+                engine, _ = monitor.screen_start(*self._from_the_last(lam, monitor))
+            M, dist = start.plus, engine.distances(start.factor)
+            monitor.passes += engine.share
+        now = engine.evaluate(M, dist, lam, smoothing)
+        if self.screening is not None and monitor.screener is None and now.gap > monitor.tol * abs(now.primal):
+            monitor.watch(base, self.screening)
+            if self.screening.at_start:
+                engine, now = monitor.screen_start(now, None)
+
+        def certify():
+            seen = monitor.last if monitor.stopped_by == "converged" else monitor.best
+            if monitor.screener is None or monitor.screener.engine is base or self.screening.include_solution:
+                return seen
+            monitor.passes += base.share
+            dist = base.distances(base.cone.project(seen.M).factor)
+            return base.evaluate(seen.M, dist, lam, seen.sums.smoothing)
+
+        evaluation = run(engine, lam, self.solver, now, smoothings, monitor, certify)
+        reduced = len(evaluation.dist) != base.triplets.n_pairs
+        return evaluation, monitor.screener.rounding if reduced else base.rounding
+
+    def _smoothings(self):
+        """Return (the smoothings to go on with, the last one first; the first one)."""
+        grid = self.problem.loss.smoothings
+        if len(grid) == 1:
+            return [], grid[0]
+        first = 2 if self.last is None else max(2, grid.index(self.last.smoothing) - 1)
+        return list(grid[:first:-1]), grid[first]
+
+    def _screens_from_the_last(self, working):
+        screening = self.screening
+        return (
+            working is None
+            and self.last is not None
+            and screening is not None
+            and screening.at_start
+            and ("rrpb" in screening.bounds or "rpb" in screening.bounds)
+        )
+
+    def _from_the_last(self, lam, monitor):
+        reference = self._reference(monitor)
+        self._scanned += 1
+        return reference.evaluate(self.problem, lam)[0], reference.lam
+
+    def _reference(self, monitor):
+        """Return the last solution as a `Reference`, evaluated over all pairs if it is not yet."""
+        if self.known:
+            return self.references[-1]
+        problem, last, (lam, M) = self.problem, self.last, self.points[-1]
+        if self.working is None:
+            made = Reference.at(problem, M, lam, last.smoothing, last.A, last.error)
+            monitor.passes += 0.5
+        else:
+            made, passes = self.working.prove(problem, M, lam, last.smoothing, last.A, self._squares)
+            monitor.passes += passes
+            size = float(np.linalg.norm(M))
+            off = float(np.linalg.norm(M - self.working.tube.end)) / size if size > 0 else 0.0
+            self.error = max(off, 0.3 * self.error)
+        self._scanned += 1
+        if made.evaluate(problem, lam)[1] > 1e-3 * self.tol * abs(last.primal):
+            # A is a sum of many differences by now: add it up anew.
+            made = replace(made, A=problem.assemble(made.weights), error=problem.rounding.sum_of_h(made.sums.alpha))
+            monitor.passes += 0.5
+        if self.references and self.references[-1].lam == lam:
+            self.references.pop()
+        self.references = [*self.references[-1:], made]
+        self.working, self.known = None, True
+        return made
+
+    @property
+    def _squares(self):
+        """|delta|^4 of all pairs."""
+        if not hasattr(self, "_squares_"):
+            euclid = self.problem.triplets.distances(self.problem.points, self.problem.threads)
+            self._squares_ = np.square(euclid * (1 + 1e-12) + self.problem.rounding.norm_offset)
+        return self._squares_
+
+    def _working_set(self, lam, ahead, attempt, monitor):
+        """Return the working set to solve on, the old one while it serves; None for all triplets."""
+        screening = self.screening
+        if screening is None or not (screening.active_set or screening.ranges) or not self.points:
+            return None
+        if self.working is None or lam < self.until * (1 - 1e-12) or attempt:
+            reference = self._reference(monitor)
+            if attempt == _MOST_TUBES:
+                return None
+            self.until = lam if attempt else min(ahead, lam)
+            spread = _WIDE if self.until < lam * (1 - 1e-12) else _NARROW
+            radius = spread * self.error * float(np.linalg.norm(reference.M)) * 4**attempt
+            self.working = self._make_working_set(radius, straight=attempt == 0)
+            monitor.passes += 0.5 * self.working.engine.share
+            self._scanned += 1
+        return self.working
+
+    def _make_working_set(self, radius, straight):
+        """Return the working set of a tube around the last reference; straight: and on to what ``until`` may bring."""
+        problem, screening, active = self.problem, self.screening, self.screening.active_set
+        self._shape = (radius, straight)
+        reference = self.references[-1]
+        error = reference.margin_error(problem)
+        end, dist = reference.M, reference.dist
+        if active is True and straight:
+            end, dist, factor = self._tube_end(reference)
+            error *= factor
+        radius = radius if active is True else 0.0 if active else np.inf
+        smoothing = reference.sums.smoothing * (1 if len(problem.loss.smoothings) == 1 else 4)
+        zones = self._range_zones(reference, smoothing) if screening.ranges else None
+        return WorkingSet.around(
+            problem,
+            reference,
+            Tube(reference.M, end, radius),
+            dist,
+            error,
+            self._squares,
+            low=1 - smoothing,
+            both=active != "loss",
+            zones=zones,
+        )
+
+    def _tube_end(self, reference):
+        """Return (M, its pair distances, by how much larger their errors are) as expected at ``until``."""
+        slope = _slope([r.lam for r in self.references], self.until)
+        if slope is None:
+            scale = reference.lam / self.until if len(self.references) == 1 else 1.0
+            return scale * reference.M, scale * reference.dist, max(1.0, scale)
+        other = self.references[-2]
+        # Both references have an error of about this size.
+        larger = other.margin_error(self.problem) / reference.margin_error(self.problem)
+        return (
+            reference.M + slope * (reference.M - other.M),
+            reference.dist + slope * (reference.dist - other.dist),
+            1 + slope + slope * larger,
+        )
+
+    def _range_zones(self, reference, smoothing):
+        """Return the zones that RRPB proves down to ``until``, for M* and for any solution with the gap wanted."""
+        problem, triplets = self.problem, self.problem.triplets
+        evaluation, bound = reference.evaluate(problem, reference.lam)
+        eps = np.sqrt(2 * (evaluation.gap + bound) / reference.lam) + problem.rounding.element(reference.M)
+        # Any solution with the gap wanted lies that close to M*; the optimal objective falls with lambda.
+        away = np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.until))
+        size, error = float(np.linalg.norm(reference.M)), reference.margin_error(problem)
+        zones = np.zeros(triplets.n_triplets, dtype=np.int8)
+        positive, negative = triplets.pair_numbers(np.ones(triplets.n_triplets, dtype=bool))
+        for start in range(0, triplets.n_triplets, _GROUP):
+            part = slice(start, start + _GROUP)
+            margins = reference.dist[negative[part]] - reference.dist[positive[part]]
+            norms = problem.norms[part] * problem.rounding.norm_factor + problem.rounding.norm_offset
+            ranges = rrpb_ranges(margins, error + away * norms, norms, size, reference.lam, eps, smoothing)
+            for zone, (low, high) in ranges.items():
+                zones[part][(low < self.until) & (reference.lam < high)] = zone
+        return zones
+
+    # -- what a checkpoint holds ------------------------------------------------------------------------------------
+
+    def state(self):
+        """Return (numbers, arrays) from which `restore` goes on, to the same bits."""
+        last = self.last
+        meta = {
+            "points": [lam for lam, _ in self.points],
+            "references": [[r.lam, r.sums.smoothing, r.error] for r in self.references],
+            "until": self.until,
+            "error": self.error,
+            "known": self.known,
+            "working": None if self.working is None else list(self._shape),
+            "last": [last.smoothing, last.primal, last.error],
+        }
+        arrays = {"A": last.A}
+        arrays.update((f"point{i}", M) for i, (_, M) in enumerate(self.points))
+        for i, reference in enumerate(self.references):
+            arrays[f"reference{i}"], arrays[f"A{i}"] = reference.M, reference.A
+        return meta, arrays
+
+    def restore(self, meta, arrays):
+        """Go on from what `state` gave."""
+        self.points = [(lam, arrays[f"point{i}"]) for i, lam in enumerate(meta["points"])]
+        self.references = [
+            Reference.at(self.problem, arrays[f"reference{i}"], lam, smoothing, arrays[f"A{i}"], error)
+            for i, (lam, smoothing, error) in enumerate(meta["references"])
+        ]
+        self.until, self.error, self.known = meta["until"], meta["error"], meta["known"]
+        smoothing, primal, error = meta["last"]
+        self.last = Last(smoothing, primal, arrays["A"], error)
+        if meta["working"] is not None:
+            self.working = self._make_working_set(*meta["working"])
+
+
+def _slope(lams, lam):
+    """Return how much of the last difference to add, linear in log(lambda); None where that says nothing."""
+    if len(lams) < 2:
+        return None
+    back, ahead = np.log(lams[-2] / lams[-1]), np.log(lams[-1] / lam)
+    return float(ahead / back) if 0 <= ahead < _FAR and 0 < back < _FAR and ahead <= 2.5 * back else None
