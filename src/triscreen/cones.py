@@ -39,27 +39,6 @@ class Projection:
     negative: tuple
 
 
-@dataclass(frozen=True)
-class Face:
-    """A projection that can be differentiated: P(Y + dY) = P(Y) + out(weight * into(dY)) to first order.
-
-    Attributes
-    ----------
-    plus : array
-        The projection of Y.
-    weight : array
-        Of the derivative in the basis of Y, between 0 and 1: 1 within the positive part, 0 within the negative part, in
-        between for a pair of a positive and a negative eigenvalue.
-    into, out : callables
-        To the eigenbasis of Y and back.
-    """
-
-    plus: np.ndarray
-    weight: np.ndarray
-    into: object
-    out: object
-
-
 class Cone:
     """What both cones share."""
 
@@ -85,13 +64,9 @@ class PSD(Cone):
         F = vectors[:, keep] * np.sqrt(values[keep])
         return Projection(F @ F.T, F, (values[~keep], vectors[:, ~keep]))
 
-    def face(self, Y):
-        """Project a symmetric matrix, with the derivative of the projection there."""
-        values, vectors = np.linalg.eigh(Y)
-        plus = np.maximum(values, 0.0)
-        size = np.abs(values)
-        both = size[:, None] + size[None, :]
-        weight = (plus[:, None] + plus[None, :]) / np.where(both > 0, both, 1.0)
+    def basis(self, Y):
+        """Return two functions: into the eigenbasis of Y, and out of it."""
+        vectors = np.linalg.eigh(Y)[1]
 
         def into(V):
             return vectors.T @ V @ vectors
@@ -100,8 +75,15 @@ class PSD(Cone):
             V = vectors @ V @ vectors.T
             return 0.5 * (V + V.T)
 
-        F = vectors * np.sqrt(plus)
-        return Face(F @ F.T, weight, into, out)
+        return into, out
+
+    def diagonal(self, V):
+        """Return the diagonal of an element."""
+        return np.diag(V)
+
+    def sums(self, values):
+        """Return v_i + v_j for every entry (i, j) of an element."""
+        return values[:, None] + values[None, :]
 
     def spread(self, X, V):
         """Return Y with (x_a - x_b)'(y_a - y_b) = <V, delta delta'>."""
@@ -174,9 +156,17 @@ class Diagonal(Cone):
         plus = np.maximum(B, 0.0)
         return Projection(plus, np.sqrt(plus), (np.minimum(B, 0.0), None))
 
-    def face(self, Y):
-        """Project a vector, with the derivative of the projection there."""
-        return Face(np.maximum(Y, 0.0), (Y > 0).astype(float), np.asarray, np.asarray)
+    def basis(self, Y):
+        """Return two functions: a vector is its own basis."""
+        return np.asarray, np.asarray
+
+    def diagonal(self, V):
+        """Return the vector itself."""
+        return V
+
+    def sums(self, values):
+        """Return the values: an entry belongs to one direction."""
+        return values
 
     def spread(self, X, V):
         """Return Y with (x_a - x_b)'(y_a - y_b) = sum_c v_c (x_a - x_b)_c^2."""

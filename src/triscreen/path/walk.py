@@ -25,9 +25,9 @@ from triscreen.solvers.base import Monitor
 from triscreen.solvers.solve import run
 
 # A tube's radius, in prediction errors: for one lambda a solution may end outside, several had better stay inside.
-_NARROW, _WIDE = 0.2, 0.5
+_NARROW, _WIDE = 0.17, 0.5
 # The solver's part of the tolerance; fixed triplets that strayed may take the rest.
-_INNER = 0.8
+_INNER = 0.9
 _MOST_TUBES = 4
 # Beyond this step in log(lambda) the last two solutions say nothing about the next one.
 _FAR = 0.7
@@ -86,6 +86,7 @@ class Walk:
     working: WorkingSet | None = None
     until: float = np.inf
     error: float = 0.05
+    eta: float = np.inf  # the solver's last step size
     last: Last | None = None
     known: bool = False  # is the last point the last reference?
 
@@ -93,6 +94,7 @@ class Walk:
         """Solve for lam; the tube, if a new one is needed, shall serve down to the lambda ``ahead``."""
         problem = self.problem
         monitor = Monitor(lam, self.tol, self.max_iter, max_seconds, callback, problem.triplets.n_triplets)
+        monitor.eta = self.eta
         self._scanned = 0.0
         start = self._predict(lam)
         for attempt in range(_MOST_TUBES + 1):
@@ -106,6 +108,7 @@ class Walk:
             if evaluation.gap <= self.tol * abs(evaluation.primal) or monitor.stopped_by != "converged":
                 break
             monitor.stopped_by = None
+        self.eta = monitor.eta
         stopped_by = monitor.stopped_by
         if stopped_by == "converged" and max(evaluation.gap, bound) > self.tol * abs(evaluation.primal):
             stopped_by = "rounding" if evaluation.gap <= self.tol * abs(evaluation.primal) else "stalled"
@@ -321,6 +324,7 @@ class Walk:
             "references": [[r.lam, r.sums.smoothing, r.error] for r in self.references],
             "until": self.until,
             "error": self.error,
+            "eta": self.eta,
             "known": self.known,
             "working": None if self.working is None else list(self._shape),
             "last": [last.smoothing, last.primal, last.error],
@@ -338,7 +342,7 @@ class Walk:
             Reference.at(self.problem, arrays[f"reference{i}"], lam, smoothing, arrays[f"A{i}"], error)
             for i, (lam, smoothing, error) in enumerate(meta["references"])
         ]
-        self.until, self.error, self.known = meta["until"], meta["error"], meta["known"]
+        self.until, self.error, self.eta, self.known = meta["until"], meta["error"], meta["eta"], meta["known"]
         smoothing, primal, error = meta["last"]
         self.last = Last(smoothing, primal, arrays["A"], error)
         if meta["working"] is not None:

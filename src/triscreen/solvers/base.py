@@ -124,6 +124,7 @@ class Monitor:
         self.n_iter = 0
         self.best = self.last = None
         self.stopped_by = None
+        self.eta = np.inf  # the last step size: where the next gradient step begins
         self.can_sharpen = False  # is there a smaller smoothing to go on with?
         self.make_screener, self.screener, self.every = None, None, 1  # made when first needed
         self._last_gain, self._gain_from = 0, np.inf  # when the gap last fell by 1 %, and from where

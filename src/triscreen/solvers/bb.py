@@ -4,7 +4,8 @@
 
 (the paper takes the mean of the two; in turn they need 10 to 30 % fewer iterations where there are many)
 
-* The first step is eta = 1/lam, which leads to M(alpha) = [A]_+/lam: no step size to tune, whatever the units of X.
+* The first step is eta = 1/lam, which leads to M(alpha) = [A]_+/lam (no step size to tune, whatever the units of X), or
+  where a solve before left off.
 * The objective may rise a little now and then (that is what makes the method fast), but not above its largest value of
   the last iterations. Where it would, the step is cut to a minimum along the segment from M to M+: pair distances are
   linear in M, so a search on the segment costs sweeps over triplets and no pair work.
@@ -44,7 +45,7 @@ class BarzilaiBorwein:
     def iterate(self, problem, lam, evaluation, monitor, steps):
         """Take so many steps at most; return (engine, evaluation, last step size, whether the monitor said stop)."""
         now = evaluation
-        eta = 1.0 / lam
+        eta = min(monitor.eta, 1.0 / lam)
         recent = deque([now.objective], maxlen=self.memory)
         taken = 0
         while taken < steps:
@@ -62,7 +63,7 @@ class BarzilaiBorwein:
             after, share = self.accept(problem, lam, now, trial.plus, dist, slope, max(recent))
             monitor.passes += problem.share
             taken += 1
-            eta = self._next_eta(now, after, lam, gradient, eta * share, taken)
+            eta = monitor.eta = self._next_eta(now, after, lam, gradient, eta * share, taken)
             now = after
             recent.append(now.objective)
             if monitor.saw(now, eta):

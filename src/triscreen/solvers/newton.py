@@ -1,18 +1,21 @@
-"""Semismooth Newton steps on the projected optimality system, between steps of projected gradient.
+"""Newton steps, scaled so that they stay in the cone, between steps of projected gradient.
 
-    minimise  f(M) = (smoothed loss) + (lam/2) |M|^2   over the cone;   optimal:  Y = M - eta grad f(M),  M = [Y]_+
+    minimise  f(M) = (smoothed loss) + (lam/2) |M|^2   over the cone;   G = grad f(M),  H = the Hessian of the loss
 
-One step minimises the quadratic model q(D) = <grad f, D> + <D, (lam + H) D>/2 over M + D in the cone, H the Hessian of
-the loss (`Curvature`, only pairs of quadratic triplets). The model's own optimality system G(Y) = (Y - [Y]_+)/eta +
-grad q([Y]_+) = 0 is solved by semismooth Newton: with W the weights of the projection's derivative in Y's eigenbasis,
-dM = W dY solves
+At the optimum G is positive semi-definite and G M = 0: an eigenvector of M has a positive eigenvalue of M or of G, not
+both. One step solves, in the eigenbasis of M - eta G (with mu and g the diagonals of M and G there),
 
-    (lam + (1/W - 1)/eta + H) dM = -G    where W > 0
+    (lam + kappa + H) dM = -G,      kappa_ij = ([g_i]_+ + [g_j]_+) / (mu_i + mu_j)
 
-(a symmetric positive definite system, by conjugate gradients), and dY = dM/W there, -eta (G + H dM) where W = 0.
-Solving the model over the cone and not on the current face alone is what makes full steps possible where the rank of M
-changes. The step to the model's best point is a descent direction by convexity; a search on the segment (sweeps only,
-no pair work) and the gradient steps in between make the method converge from anywhere, whatever the model does.
+by conjugate gradients; H costs only the pairs of quadratic triplets (`Curvature`). Where mu_i > 0 and g_i = 0 this is
+Newton's system. Between a direction that M has and one that it lacks, kappa is the curvature of the cone's boundary,
+and within the directions that M lacks it is infinite: dM = 0 there. A direction that M is about to lose, small mu_i and
+g_i > 0, is led to zero and not beyond, where a plain Newton step would be cut off by the projection and spoil the rest
+of the step. (The diagonal cone: kappa = [g]_+/m, Coleman and Li's scaling.)
+
+The steps are projected, and searched along the segment (sweeps only, no pair work): the objective never rises. The
+gradient steps in between make the method converge from anywhere and find the directions that M lacks; Newton makes it
+fast at the end.
 """
 
 from __future__ import annotations
@@ -35,18 +38,13 @@ class Newton:
         Steps of projected gradient before the first Newton step.
     between : int
         And between two of them.
-    max_inner : int
-        Newton iterations on one model.
-    enough : float
-        Stop on a model when an iteration lowers it by less than this share of the whole.
     cg_tol, max_cg :
         Relative residual of the conjugate gradients, and steps at most.
+    gradient : BarzilaiBorwein
     """
 
     first: int = 3
     between: int = 3
-    max_inner: int = 8
-    enough: float = 0.3
     cg_tol: float = 0.3
     max_cg: int = 250
     gradient: BarzilaiBorwein = field(default_factory=BarzilaiBorwein)
@@ -65,70 +63,48 @@ class Newton:
         return engine, now
 
     def _step(self, engine, lam, now, eta, monitor):
-        """Return the evaluation after one Newton step, or None where the model leads nowhere."""
+        """Return the evaluation after one Newton step, or None where it leads nowhere."""
         curvature = Curvature(engine, now)
 
         def hessian(V):
             monitor.passes += curvature.share
             return curvature.times(V)
 
-        gradient = lam * now.M - now.A
-        with np.errstate(over="ignore", invalid="ignore"):  # a model that overflows leads nowhere
-            M = self._model_minimum(engine.cone, lam, now.M, gradient, eta, hessian, curvature.mean)
-        if M is None:
+        G = lam * now.M - now.A
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows leads nowhere
+            dM = self._direction(engine.cone, lam, now.M, G, eta, hessian, curvature.mean)
+        if not np.isfinite(dM).all():
             return None
-        trial = engine.cone.project(M)
-        slope = float(np.vdot(gradient, trial.plus - now.M))
+        trial = engine.cone.project(now.M + dM)
+        slope = float(np.vdot(G, trial.plus - now.M))
         if not slope < 0.0:
             return None
         dist = engine.distances(trial.factor)
         monitor.passes += engine.share
         return self.gradient.accept(engine, lam, now, trial.plus, dist, slope, now.objective)[0]
 
-    def _model_minimum(self, cone, lam, M, gradient, eta, hessian, mean):
-        """Return the best point found of the quadratic model over the cone, or None if none is below its value at M."""
-        Y = M - eta * gradient
-        lowest, best = 0.0, None
-        for inner in range(self.max_inner + 1):
-            if not np.isfinite(Y).all():
-                break
-            face = cone.face(Y)
-            D = face.plus - M
-            bent = lam * D + hessian(D)
-            value = float(np.vdot(gradient, D) + 0.5 * np.vdot(D, bent))
-            if value < lowest:
-                gain, lowest, best = lowest - value, value, face.plus
-                if inner and gain < -self.enough * value:
-                    break
-            elif inner > 1 or not np.isfinite(value):
-                break
-            if inner < self.max_inner:
-                Y = Y + face.out(self._newton(lam, face, (Y - face.plus) / eta + gradient + bent, eta, hessian, mean))
-        return best
-
-    def _newton(self, lam, face, G, eta, hessian, mean):
-        """Return dY, in the face's basis, by preconditioned conjugate gradients."""
-        G = face.into(G)
-        free = face.weight > 1e-14
-        inverse = np.where(free, 1.0 / np.where(free, face.weight, 1.0), 0.0)
-        diagonal = np.where(free, lam + (inverse - 1.0) / eta, 0.0)
-        scale = np.where(free, 1.0 / np.where(free, diagonal + mean, 1.0), 0.0)
-        dM, bent = np.zeros_like(G), np.zeros_like(G)
-        rest = np.where(free, -G, 0.0)
+    def _direction(self, cone, lam, M, G, eta, hessian, mean):
+        """Return dM by conjugate gradients, with the diagonal of the system (H by its mean) to precondition them."""
+        into, out = cone.basis(M - eta * G)
+        G = into(G)
+        mu, g = cone.sums(np.maximum(cone.diagonal(into(M)), 0.0)), cone.sums(np.maximum(cone.diagonal(G), 0.0))
+        lost = (mu <= 1e-12 * mu.max(initial=0.0)) & (g > 0.0)
+        diagonal = lam + np.where(mu > 0.0, g, 0.0) / np.where(mu > 0.0, mu, 1.0)
+        scale = np.where(lost, 0.0, 1.0 / (diagonal + mean))
+        dM = np.zeros_like(G)
+        rest = -G
         z = scale * rest
         p, rz = z, float(np.vdot(rest, z))
         wanted = self.cg_tol**2 * rz
         for _ in range(self.max_cg):
             if not rz > wanted:
                 break
-            Hp = face.into(hessian(face.out(p)))
-            Ap = diagonal * p + np.where(free, Hp, 0.0)
+            Ap = diagonal * p + into(hessian(out(p)))
             curve = float(np.vdot(p, Ap))
             if not curve > 0.0:  # overflow, or nothing but rounding
                 break
-            length = rz / curve
-            dM, bent, rest = dM + length * p, bent + length * Hp, rest - length * Ap
+            dM, rest = dM + (rz / curve) * p, rest - (rz / curve) * Ap
             z = scale * rest
             before, rz = rz, float(np.vdot(rest, z))
             p = z + (rz / before) * p
-        return np.where(free, inverse * dM, -eta * (G + bent))
+        return out(dM)
