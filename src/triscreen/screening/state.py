@@ -63,6 +63,11 @@ class Screener:
         return int(np.count_nonzero(self._zones == rules.UNDECIDED))
 
     @property
+    def numbers(self):
+        """The numbers of the problem's triplets that the engine still has; None: all."""
+        return self._numbers
+
+    @property
     def zones(self):
         """The zone of every triplet of the problem."""
         if self._numbers is None:

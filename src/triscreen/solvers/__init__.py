@@ -2,6 +2,8 @@
 
 from triscreen.solvers.base import Solution, State
 from triscreen.solvers.bb import BarzilaiBorwein
+from triscreen.solvers.dual import DualAscent
+from triscreen.solvers.newton import Newton
 from triscreen.solvers.solve import solve
 
-__all__ = ["BarzilaiBorwein", "Solution", "State", "solve"]
+__all__ = ["BarzilaiBorwein", "DualAscent", "Newton", "Solution", "State", "solve"]

@@ -140,6 +140,11 @@ class Monitor:
         """Triplets that are not screened."""
         return self.n_triplets if self.screener is None else self.screener.undecided
 
+    @property
+    def numbers(self):
+        """The numbers of the problem's triplets that the engine still has; None: all."""
+        return None if self.screener is None else self.screener.numbers
+
     def saw(self, evaluation, step):
         """Record an iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can)."""
         self.n_iter += 1

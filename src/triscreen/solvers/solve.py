@@ -15,12 +15,14 @@ from triscreen.screening import Screening
 from triscreen.screening.rounding import gap_error
 from triscreen.solvers.base import Monitor, Solution
 from triscreen.solvers.bb import BarzilaiBorwein
+from triscreen.solvers.dual import DualAscent
 from triscreen.solvers.newton import Newton
 
 SOLVERS = {
     "auto": lambda: Newton(first=20),  # projected gradient is done by then, or slow
     "bb": BarzilaiBorwein,
     "newton": Newton,
+    "dual": DualAscent,
 }
 MAX_ITER = 10_000
 # The fastest choice measured (benchmarks/screening.py): short solves are over before screening pays.
@@ -49,7 +51,9 @@ def solve(
     tol : float
         Relative gap wanted: gap <= tol |primal|.
     solver : str or object
-        "auto", "bb" (projected gradient with Barzilai-Borwein steps), or an own solver (see `triscreen.solvers.base`).
+        "bb" (projected gradient with Barzilai-Borwein steps), "newton" (Newton steps between them), "dual" (accelerated
+        ascent on the dual), "auto" (20 gradient steps, then Newton: the fastest measured), or an own solver (see
+        `triscreen.solvers.base`).
     screening : "auto", None or Screening
         How to prove on the way which triplets cannot matter; it changes the work, never the answer. "auto": with the
         sphere "mid" every 30 iterations, the fastest choice measured for one lambda.

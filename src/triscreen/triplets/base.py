@@ -109,6 +109,15 @@ class TripletSet:
         """Return ((loss, dual sum, slack), pair weights) for alphas given one by one; see MATHS, the gap."""
         raise NotImplementedError
 
+    def ascend(self, dist, alpha, previous, gamma, curvature, momentum, threads):
+        """Take a step of dual ascent from alphas given one by one; ``dist`` are the pair distances at M(alpha).
+
+        Returns (sums, pair weights of following, goal, following): the goal of a plain step, and where the momentum,
+        from the last goal ``previous`` through this one, leads to; both clipped to [0, 1]. The five sums are those of
+        `triscreen._kernels.ascent`.
+        """
+        raise NotImplementedError
+
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from triscreen._kernels.ascent import ascend_blocks
 from triscreen._kernels.margins import (
     alpha_blocks,
     block_hull,
@@ -71,6 +72,17 @@ class KnnTriplets(TripletSet):
             alpha_blocks(*arguments, self._count[arguments[-2]])
 
         return self._in_chunks("alpha", kernel, (dist, self._ptr, self._split, alpha, gamma), threads)
+
+    def ascend(self, dist, alpha, previous, gamma, curvature, momentum, threads):
+        """Take a step of dual ascent; see `TripletSet.ascend`."""
+        goal, following = np.empty((2, self.n_triplets))
+
+        def kernel(*arguments):
+            ascend_blocks(*arguments, self._count[arguments[-2]])
+
+        arguments = (dist, self._ptr, self._split, alpha, previous, gamma, curvature, momentum, goal, following)
+        sums, pair_weights = self._in_chunks("ascend", kernel, arguments, threads, n_sums=5)
+        return sums, pair_weights, goal, following
 
     def pair_numbers(self, keep):
         """Return (positive, negative) pair numbers of the triplets that the mask keeps."""
@@ -169,10 +181,10 @@ class KnnTriplets(TripletSet):
         bounds[0], bounds[-1] = 0, self.n_points
         return bounds
 
-    def _in_chunks(self, kind, kernel, arguments, threads):
+    def _in_chunks(self, kind, kernel, arguments, threads, n_sums=3):
         bounds = self._chunks()
         pair_weights = np.empty(self.n_pairs)
-        sums = np.zeros((len(bounds) - 1, 2, 3))
+        sums = np.zeros((len(bounds) - 1, 2, n_sums))
 
         def task(c):
             kernel(*arguments, pair_weights, sums[c], bounds[c], bounds[c + 1])

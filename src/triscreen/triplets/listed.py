@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from triscreen._kernels.ascent import ascend_list
 from triscreen._kernels.margins import alpha_list, cross_list, off_zone_list, sphere_list, sweep_list
 from triscreen._kernels.near import bend_list, curved_list, near_list
 from triscreen._threads import chunk_bounds, count_chunks
@@ -61,6 +62,13 @@ class ListedTriplets(TripletSet):
             "alpha", alpha_list, (dist, self._positive, self._negative, self._weights, alpha, gamma), threads
         )
 
+    def ascend(self, dist, alpha, previous, gamma, curvature, momentum, threads):
+        """Take a step of dual ascent; see `TripletSet.ascend`."""
+        goal, following = np.empty((2, self.n_triplets))
+        arguments = (dist, self._positive, self._negative, self._weights, alpha, previous, gamma, curvature, momentum)
+        sums, pair_weights = self._in_chunks("ascend", ascend_list, (*arguments, goal, following), threads, n_sums=5)
+        return sums, pair_weights, goal, following
+
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""
         best = -np.inf
@@ -69,12 +77,12 @@ class ListedTriplets(TripletSet):
             best = max(best, float((dist[self._negative[part]] - dist[self._positive[part]]).max()))
         return best
 
-    def _in_chunks(self, kind, kernel, arguments, threads):
+    def _in_chunks(self, kind, kernel, arguments, threads, n_sums=3):
         # Every chunk needs pair weights of its own: few chunks, and one alone where pairs are as many as triplets.
         chunks = int(np.clip(self.n_triplets // max(1, 4 * self.n_pairs), 1, 8))
         bounds = chunk_bounds(self.n_triplets, chunks)
         parts = np.zeros((chunks, self.n_pairs))
-        sums = np.zeros((chunks, 2, 3))
+        sums = np.zeros((chunks, 2, n_sums))
 
         def task(c):
             kernel(*arguments, parts[c], sums[c], bounds[c], bounds[c + 1])

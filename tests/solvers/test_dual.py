@@ -1,0 +1,307 @@
+"""The solver "dual": the same optimum as every other way to it, and a dual that never falls."""
+
+from __future__ import annotations
+
+import signal
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import triscreen as ts
+from oracles import alpha_of, cvxpy_optimum, dual, loss_values, matrices, plus
+from problems import make_case
+from triscreen.engine import Engine
+from triscreen.solvers.dual import Ascent, DualAscent
+
+CONES = ["psd", "diagonal"]
+KINDS = [
+    pytest.param({}, id="given"),
+    pytest.param({"weighted": True}, id="weighted"),
+    pytest.param({"kind": "knn"}, id="knn"),
+]
+
+
+def start_of(engine, lam, smoothing):
+    """The evaluation at M = 0."""
+    dim = engine.points.shape[1]
+    return engine.evaluate(np.zeros(engine.cone.shape(dim)), np.zeros(engine.triplets.n_pairs), lam, smoothing)
+
+
+def ascent_of(engine, lam, smoothing):
+    return Ascent(engine, lam, start_of(engine, lam, smoothing), 0.9, SimpleNamespace(passes=0.0))
+
+
+# -- the optimum ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("gamma", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("options", KINDS)
+def test_the_optimum_is_that_of_clarabel_and_of_bb(cone, gamma, options):
+    case = make_case(24, gamma=gamma, cone=cone, **options)
+    lam = (0.05 if gamma else 0.4) * case.problem.lambda_max()
+    M, objective = cvxpy_optimum(case.X, case.indices, case.w, gamma, lam, cone)
+    sol = ts.solve(case.problem, lam, tol=1e-10 if gamma else 1e-7, solver="dual")
+    other = ts.solve(case.problem, lam, tol=1e-10 if gamma else 1e-7, solver="bb")
+    assert sol.converged
+    assert sol.gap == case.problem.certificate(sol.M, lam).gap
+    assert sol.primal == pytest.approx(objective, rel=1e-7)
+    assert sol.primal == pytest.approx(other.primal, rel=1e-9 if gamma else 2e-7)
+    assert np.abs(sol.M - M).max() <= (1e-5 if gamma else 1e-3) * max(1.0, np.abs(M).max())
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("gamma", [0.0, 0.05])
+@pytest.mark.parametrize("ratio", [0.3, 1e-2, 1e-3])
+def test_it_converges_where_it_should(cone, gamma, ratio):
+    case = make_case(9, n=40, d=6, m=400, gamma=gamma, cone=cone, weighted=True)
+    lam = ratio * case.problem.lambda_max()
+    sol = ts.solve(case.problem, lam, tol=1e-6 if gamma else 1e-4, solver="dual")
+    assert sol.converged
+    other = ts.solve(case.problem, lam, tol=1e-9 if gamma else 1e-5)
+    assert np.linalg.norm(sol.M - other.M) <= sol.radius + other.radius
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_units_of_x_do_not_matter(scale):
+    """Every step is the same, up to rounding."""
+    reference, case = make_case(5), make_case(5, scale=scale)
+    a = ts.solve(reference.problem, 1e-2 * reference.problem.lambda_max(), tol=1e-8, solver="dual")
+    b = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), tol=1e-8, solver="dual")
+    assert b.converged
+    assert (b.n_iter, b.passes) == (a.n_iter, a.passes)
+    assert b.primal == pytest.approx(a.primal, rel=1e-7)
+
+
+def test_a_weight_of_two_is_the_triplet_twice():
+    case = make_case(3, m=30)
+    rows = np.asarray(case.indices)
+    w = np.where(np.arange(30) < 10, 2.0, 1.0)
+    once = ts.Problem(case.X, ts.given_triplets(rows, w))
+    twice = ts.Problem(case.X, ts.given_triplets(np.vstack([rows, rows[:10]])))
+    lam = 1e-2 * once.lambda_max()
+    a, b = (ts.solve(problem, lam, tol=1e-10, solver="dual", screening=None) for problem in (once, twice))
+    assert a.n_iter == b.n_iter
+    assert np.allclose(a.M, b.M, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("cone", CONES)
+def test_where_zero_is_optimal_and_where_all_points_are_the_same(cone):
+    X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [0.1, 0.0], [0.0, 0.1]])
+    for points in (X, np.ones_like(X)):
+        problem = ts.Problem(points, ts.given_triplets([[0, 1, 3], [0, 2, 4]]), cone=cone)
+        sol = ts.solve(problem, 1.0, solver="dual", start=np.eye(2) if cone == "psd" else np.ones(2))
+        assert sol.converged
+        assert np.abs(sol.M).max() <= 1e-3
+
+
+def test_an_impossible_tolerance_ends():
+    case = make_case(2)
+    with pytest.warns(ts.ConvergenceWarning):
+        sol = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), tol=1e-30, solver="dual")
+    assert sol.stopped_by in ("stalled", "max_iter")
+    assert sol.rel_gap < 1e-13
+
+
+def test_segment(segment):
+    X, y = segment
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 20))
+    for ratio in (1e-2, 1e-4):
+        assert ts.solve(problem, ratio * problem.lambda_max(), solver="dual").converged
+
+
+# -- steps ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("smoothing", [1.0, 0.05, 1e-3])
+@pytest.mark.parametrize("options", KINDS)
+def test_the_dual_never_falls_and_the_gap_is_its_gap(cone, smoothing, options):
+    """By brute force over triplets; 150 steps take in many a restart."""
+    case = make_case(24, gamma=smoothing, cone=cone, **options)
+    lam = 1e-3 * case.problem.lambda_max()
+    ascent = ascent_of(case.problem, lam, smoothing)
+    assert np.array_equal(ascent.alpha, np.ones(len(case.indices)))
+    H, values = matrices(case.X, case.indices), []
+    for _ in range(150):
+        alpha = ascent.alpha
+        assert alpha.min() >= 0
+        assert alpha.max() <= 1
+        values.append(dual(case.X, case.indices, case.w, smoothing, alpha, lam, cone))
+        M = plus(np.einsum("t,tij->ij", case.w * alpha, H), cone) / lam
+        primal = case.w @ loss_values(np.einsum("tij,ij->t", H, M), smoothing) + lam / 2 * np.sum(M**2)
+        if not ascent.step():
+            break
+        assert ascent.gap == pytest.approx(primal - values[-1], rel=1e-6, abs=1e-9 * primal)
+    # A dual that is nearly all difference, at first, is known to fewer digits.
+    noise = 1e-13 * (case.w.sum() + np.abs(values[:-1]))
+    assert np.all(np.diff(values) >= -noise)
+    assert values[-1] > values[0]
+
+
+def test_the_steps_are_accelerated():
+    """L / s is about 1e4 here: without momentum 600 steps are nothing (a gap of 0.5; 6e-4 with it)."""
+    case = make_case(9, n=40, d=6, m=400)
+    lam = 1e-3 * case.problem.lambda_max()
+    fast, plain = (ascent_of(case.problem, lam, 0.05) for _ in range(2))
+    plain._next_momentum = lambda: (0.0, 1.0)
+    for ascent in (fast, plain):
+        for _ in range(600):
+            ascent.step()
+    assert fast.gap < 0.05 * plain.gap
+
+
+@pytest.mark.parametrize("cone", CONES)
+def test_an_engine_with_fixed_triplets(cone):
+    """Fixing the triplets that an optimum has in the zones L and R leaves the optimum as it is."""
+    case = make_case(24, cone=cone, m=80, weighted=True)
+    lam = 0.05 * case.problem.lambda_max()
+    best = ts.solve(case.problem, lam, tol=1e-12)
+    alpha = alpha_of(case.X, case.indices, case.gamma, best.M)
+    linear, free = np.flatnonzero(alpha == 1)[::2], alpha > 0
+    free[linear] = False
+    assert len(linear) > 3
+    assert not free.all()
+    kept, pairs, points, stays = case.problem.triplets.take(free)
+    assert np.array_equal(stays, free)
+    H = np.einsum("t,tij->ij", case.w[linear], matrices(case.X, case.indices[linear]))
+    H = np.diag(H).copy() if cone == "diagonal" else H
+    problem = case.problem
+    assert problem.basis is None
+    engine = Engine(
+        problem.points[points], kept, problem.loss, problem.cone, problem.threads, H, float(case.w[linear].sum()),
+        len(pairs) / problem.triplets.n_pairs,
+    )  # fmt: skip
+    ascent = ascent_of(engine, lam, case.gamma)
+    for _ in range(400):
+        if not ascent.step():
+            break
+    evaluation = ascent.evaluate()
+    assert evaluation.gap <= 1e-8 * evaluation.primal
+    assert evaluation.primal == pytest.approx(best.primal, rel=1e-7)
+    assert np.abs(ascent.M - best.M).max() <= 1e-3 * np.abs(best.M).max()
+
+
+# -- with screening ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("gamma", [0.0, 0.05, 1.0])
+@pytest.mark.parametrize("options", KINDS)
+def test_screening_changes_the_work_and_not_the_answer(cone, gamma, options):
+    case = make_case(9, n=30, d=4, m=200, gamma=gamma, cone=cone, **options)
+    lam = 0.1 * case.problem.lambda_max()
+    tol = 1e-8 if gamma else 1e-5
+    off = ts.solve(case.problem, lam, tol=tol, solver="dual", screening=None)
+    on = ts.solve(case.problem, lam, tol=tol, solver=DualAscent(steps=2), screening=ts.Screening("cdgb", every=1))
+    assert on.converged
+    assert off.converged
+    assert np.linalg.norm(on.M - off.M) <= on.radius + off.radius
+    assert on.primal == pytest.approx(off.primal, rel=2 * tol)
+    if gamma:
+        assert on.screening[-1]["undecided"] < 0.7 * case.problem.triplets.n_triplets
+
+
+def test_the_alphas_survive_when_triplets_leave():
+    """Twice in a row: the second time the numbers of the problem's triplets are no longer those of the engine."""
+    case = make_case(9, n=40, d=4, m=600, weighted=True)
+    sizes = []
+    real = Ascent.continued
+
+    def continued(ascent, engine, evaluation, kept):
+        other = real(ascent, engine, evaluation, kept)
+        here, there = ascent.engine.triplets, engine.triplets
+        assert np.array_equal(ascent.engine.points[here.local_indices()[kept]], engine.points[there.local_indices()])
+        assert np.array_equal(ascent.alpha[kept], other.alpha)
+        sizes.append((here.n_triplets, there.n_triplets))
+        return other
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ascent, "continued", continued)
+        sol = ts.solve(
+            case.problem,
+            0.05 * case.problem.lambda_max(),
+            tol=1e-9,
+            solver=DualAscent(steps=3),
+            screening=ts.Screening("mid", every=1),
+        )
+    assert sol.converged
+    assert len(sizes) >= 2
+    assert all(after < before for before, after in sizes)
+
+
+# -- watching and stopping --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", KINDS)
+def test_passes_count_what_was_done(options):
+    case = make_case(9, n=40, d=6, m=400, **options)
+    lam = 1e-2 * case.problem.lambda_max()
+    case.problem.certificate(np.eye(6), lam)  # bounds on rounding are made once
+    counted = []
+    triplets = case.problem.triplets
+    for name in ("distances", "matrix"):
+        real = getattr(triplets, name)
+        setattr(triplets, name, lambda *a, real=real: counted.append(1) or real(*a))
+    sol = ts.solve(case.problem, lam, solver="dual", screening=None)
+    assert sol.passes == 0.5 * (len(counted) - 2)  # the certificate's two
+
+
+def test_too_few_iterations_are_said_so():
+    case = make_case(9, n=40, d=6, m=400)
+    with pytest.warns(ts.ConvergenceWarning, match="max_iter after 3 iter"):
+        sol = ts.solve(case.problem, 1e-3 * case.problem.lambda_max(), tol=1e-10, max_iter=3, solver="dual")
+    assert (sol.n_iter, sol.stopped_by, sol.converged) == (3, "max_iter", False)
+    assert sol.passes < 3 * 20
+    assert all(len(column) == 4 for column in sol.history.values())
+
+
+def test_a_callback_sees_every_iteration_and_can_stop():
+    case = make_case(9, n=40, d=6, m=400)
+    seen = []
+
+    def watch(state):
+        seen.append(state)
+        return state.n_iter == 5
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sol = ts.solve(case.problem, 1e-3 * case.problem.lambda_max(), tol=1e-12, callback=watch, solver="dual")
+    assert [state.n_iter for state in seen] == [1, 2, 3, 4, 5]
+    assert sol.stopped_by == "callback"
+    assert np.all(np.diff([state.passes for state in seen]) > 0)
+
+
+def test_an_interrupt_keeps_the_best_so_far():
+    case = make_case(9, n=40, d=6, m=400)
+
+    def press_ctrl_c(state):
+        if state.n_iter == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(ts.Interrupted) as caught:
+        ts.solve(case.problem, 1e-3 * case.problem.lambda_max(), tol=1e-12, callback=press_ctrl_c, solver="dual")
+    signal.signal(signal.SIGINT, before)
+    sol = caught.value.result
+    assert (sol.stopped_by, sol.converged) == ("interrupt", False)
+    assert sol.primal <= sol.history["primal"].min() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.0])
+def test_a_good_start_is_the_end(gamma):
+    case = make_case(9, gamma=gamma, n=40, d=6, m=400)
+    lam = 0.1 * case.problem.lambda_max()
+    cold = ts.solve(case.problem, lam, tol=1e-5, solver="dual")
+    assert cold.n_iter > 0
+    assert ts.solve(case.problem, lam, tol=1e-5, solver="dual", start=cold).n_iter == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"kind": "knn"}])
+def test_any_number_of_threads_gives_the_same_solution_to_the_bit(options):
+    one, more = (make_case(9, n=300, d=5, m=20_000, n_jobs=jobs, **options).problem for jobs in (1, 3))
+    lam = 1e-2 * one.lambda_max()
+    a, b = (ts.solve(problem, lam, solver="dual") for problem in (one, more))
+    assert np.array_equal(a.M, b.M)
