@@ -383,7 +383,7 @@ def test_another_run_is_refused(tmp_path, change, words):
     files.Checkpoint(tmp_path, IDENTITY).close()
     before = contents(tmp_path)
     text = refusal(files.Checkpoint, tmp_path, IDENTITY | change)
-    assert text.startswith(f"folder='{tmp_path}' belongs to another run (")
+    assert text.startswith(f"checkpoint='{tmp_path}' belongs to another run (")
     assert text.endswith(words + ": use another folder")
     assert contents(tmp_path) == before
     files.Checkpoint(tmp_path, IDENTITY).close()
@@ -398,11 +398,13 @@ def test_an_entry_of_the_identity_that_is_gone_is_named(tmp_path):
 def test_folders_of_others_are_refused(tmp_path):
     note = tmp_path / "note.txt"
     note.write_text("mine")
-    assert "holds 'note.txt' but no checkpoint: folder must be new, empty or" in refusal(files.Checkpoint, tmp_path, {})
+    assert "holds 'note.txt' but no checkpoint: the folder must be new, empty or" in refusal(
+        files.Checkpoint, tmp_path, {}
+    )
     assert contents(tmp_path) == {"note.txt": b"mine"}
     for folder in (note, note / "sub"):
-        assert "is a file, or lies in one: folder must be a folder" in refusal(files.Checkpoint, folder, IDENTITY)
-    assert "folder=None: folder must be a path" in refusal(files.Checkpoint, None, IDENTITY)
+        assert "is a file, or lies in one: it must be a folder" in refusal(files.Checkpoint, folder, IDENTITY)
+    assert "checkpoint=None: checkpoint must be a path" in refusal(files.Checkpoint, None, IDENTITY)
     assert "identity is a str: identity must be a dict" in refusal(files.Checkpoint, tmp_path / "new", "lam")
     assert "identity['a'] is" in refusal(files.Checkpoint, tmp_path / "new", {"a": {1}})
     assert not (tmp_path / "new").exists()

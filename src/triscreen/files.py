@@ -172,18 +172,18 @@ class Checkpoint:
     """
 
     def __init__(self, folder, identity):
-        self.folder = _as_path(folder, "folder")
-        self._name = f"folder={str(self.folder)!r}"
+        self.folder = _as_path(folder, "checkpoint")
+        self._name = f"checkpoint={str(self.folder)!r}"
         identity = json.loads(json.dumps(_plain(_as_dict(identity, "identity"), "identity")), object_hook=_special)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError):
-            raise InputError(f"{self._name} is a file, or lies in one: folder must be a folder") from None
+            raise InputError(f"{self._name} is a file, or lies in one: it must be a folder") from None
         first = self.folder / "checkpoint.tsc"
         others = [name for name in sorted(os.listdir(self.folder)) if not name.startswith(_OURS)]
         if others and not first.exists():
             raise InputError(
-                f"{self._name} holds {others[0]!r} but no checkpoint: folder must be new, empty or that of this run"
+                f"{self._name} holds {others[0]!r} but no checkpoint: the folder must be new, empty or that of this run"
             )
         self._release = weakref.finalize(self, os.close, self._lock())
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from triscreen import files
 from triscreen.errors import InputError
+from triscreen.files import read, write
 from triscreen.path import Path
 
 _KINDS = {"path": Path}
@@ -27,14 +27,14 @@ def save(obj, file):
     """
     for kind, cls in _KINDS.items():
         if isinstance(obj, cls):
-            files.write(file, kind, *obj.to_arrays())
+            write(file, kind, *obj.to_arrays())
             return
     raise InputError(f"obj is a {type(obj).__name__}: what can be saved is a {' or a '.join(_KINDS)}")
 
 
 def load(file):
     """Return what `save` wrote."""
-    kind, meta, arrays = files.read(file)
+    kind, meta, arrays = read(file)
     if kind not in _KINDS:
         raise InputError(f"file={str(file)!r} holds a {kind}: load reads {', '.join(_KINDS)}")
     return _KINDS[kind].from_arrays(meta, arrays)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from triscreen import files
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_count, as_positive
 from triscreen.errors import ConvergenceWarning, InputError, Interrupted
+from triscreen.files import Checkpoint, fingerprint
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
@@ -136,7 +136,7 @@ def solve_path(
         "screening": repr(screening_object),
     }
     rows, ended = [], None
-    opened = nullcontext() if checkpoint is None else files.Checkpoint(checkpoint, identity)
+    opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, identity)
     begin = time.perf_counter()
     try:
         with opened as store, progress(grid.total) as show:
@@ -217,7 +217,7 @@ def _identity_of(problem):
     triplets = problem.triplets
     parts = [triplets.first, triplets.second, problem.points]
     parts += [value for _, value in sorted(vars(triplets).items()) if isinstance(value, np.ndarray)]
-    return {"problem": files.fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
+    return {"problem": fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
 
 
 def _keep(store, rows, walk):

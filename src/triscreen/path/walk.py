@@ -174,9 +174,19 @@ class Walk:
             seen = monitor.last if monitor.stopped_by == "converged" else monitor.best
             if monitor.screener is None or monitor.screener.engine is base or self.screening.include_solution:
                 return seen
-            monitor.passes += base.share
             dist = base.distances(base.cone.project(seen.M).factor)
-            return base.evaluate(seen.M, dist, lam, seen.sums.smoothing)
+            monitor.passes += 0.5 * base.share
+            best = None
+            # Decided triplets of a hinge lie at one side of its kink, but perhaps not of a smoothed one.
+            for s in (s for s in base.loss.smoothings if s <= seen.sums.smoothing):
+                now = base.evaluate(seen.M, dist, lam, s)
+                monitor.passes += 0.5 * base.share
+                if best is not None and now.gap >= best.gap:
+                    break
+                best = now
+                if best.gap <= monitor.tol * abs(best.primal):
+                    break
+            return best
 
         evaluation = run(engine, lam, self.solver, now, smoothings, monitor, certify)
         reduced = len(evaluation.dist) != base.triplets.n_pairs

@@ -1,0 +1,453 @@
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import triscreen as ts
+from oracles import cvxpy_optimum
+from problems import make_case
+from triscreen.path.walk import Walk
+
+CONES = ["psd", "diagonal"]
+SWITCHES = [
+    pytest.param(None, id="none"),
+    pytest.param("auto", id="auto"),
+    pytest.param(ts.Screening(("rrpb", "mid"), every=3, ranges=False, active_set=False), id="rrpb"),
+    pytest.param(ts.Screening("pgb", every=5, ranges=False, active_set=False), id="pgb"),
+    pytest.param(ts.Screening("mid", every=5, ranges=True, active_set=False), id="ranges"),
+    pytest.param(ts.Screening("mid", every=2, ranges=True, active_set=True), id="ranges and active set"),
+    pytest.param(ts.Screening("mid", every=5, at_start=False, ranges=False, active_set="loss"), id="paper's set"),
+    pytest.param(ts.Screening("mid", every=3, ranges=False, include_solution=True), id="solution included"),
+    pytest.param(ts.Screening("gb", rule="linear", every=4, ranges=True), id="linear rule"),
+]
+
+
+def check(problem, path, tol):
+    """Every reported gap is the one over all triplets."""
+    assert path.converged.all()
+    assert (path.rel_gaps <= tol).all()
+    for t, certificate in enumerate(path.certify()):
+        assert certificate.gap <= path.gaps[t] + 1e-11 * certificate.primal + path[t].rounding
+        assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-10)
+        if problem.loss.gamma:  # a certificate of the hinge takes the best of many alphas
+            assert path.gaps[t] == pytest.approx(certificate.gap, abs=1e-10 * certificate.primal)
+            assert path.duals[t] == pytest.approx(certificate.dual, rel=1e-10)
+
+
+# -- the optimum ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("gamma", [0.05, 0.0])
+@pytest.mark.parametrize("options", [{}, {"weighted": True}, {"kind": "knn"}], ids=["given", "weighted", "knn"])
+def test_every_point_is_the_optimum_of_clarabel(cone, gamma, options):
+    case = make_case(24, gamma=gamma, cone=cone, **options)
+    tol = 1e-8 if gamma else 1e-6
+    path = ts.solve_path(case.problem, ratio=0.5, n_lambdas=6, tol=tol)
+    check(case.problem, path, tol)
+    for t in (0, 2, 5):
+        M, objective = cvxpy_optimum(case.X, case.indices, case.w, gamma, path.lambdas[t], cone)
+        assert path.primals[t] == pytest.approx(objective, rel=2 * tol + 1e-7)
+        assert np.linalg.norm(path.M(t) - M) <= path[t].radius + 1e-4 * (1 + np.linalg.norm(M))
+
+
+@pytest.mark.parametrize("screening", SWITCHES)
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("gamma", [0.05, 0.0])
+def test_screening_changes_the_work_and_not_the_path(screening, cone, gamma):
+    tol = 1e-7 if gamma else 1e-5
+    case = make_case(7, n=40, d=4, m=500, gamma=gamma, cone=cone)
+    lambdas = case.problem.lambda_max() * 0.8 ** np.arange(14)
+    path = ts.solve_path(case.problem, lambdas, tol=tol, screening=screening)
+    check(case.problem, path, tol)
+    for t in (0, 6, 13):
+        alone = ts.solve(case.problem, lambdas[t], tol=tol, screening=None)
+        assert np.linalg.norm(path.M(t) - alone.M) <= path[t].radius + alone.radius
+    if screening is not None:
+        assert path.screening_rates.max() > 0.3
+        assert path.screening_rates.min() >= 0
+
+
+@pytest.mark.parametrize("screening", SWITCHES)
+def test_nearest_neighbours_with_close_lambdas(screening):
+    """Tubes and ranges serve several lambdas here."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 90)
+    X = rng.normal(size=(90, 5)) + 1.5 * rng.normal(size=(3, 5))[y]
+    problem = ts.Problem(X, ts.knn_triplets(X, y, k=6))
+    path = ts.solve_path(problem, ratio=0.98, n_lambdas=60, tol=1e-7, screening=screening)
+    check(problem, path, 1e-7)
+    if screening == "auto":
+        assert path.passes.sum() < 0.5 * ts.solve_path(problem, path.lambdas, tol=1e-7, screening=None).passes.sum()
+        assert np.median(path.scanned) == 0  # most lambdas look at no triplet outside the working set
+
+
+@pytest.mark.parametrize("solver", ["bb", "newton", "dual"])
+def test_solvers_agree(solver):
+    case = make_case(11, n=30, d=3, m=300)
+    path = ts.solve_path(case.problem, ratio=0.7, n_lambdas=6, tol=1e-6, solver=solver)
+    check(case.problem, path, 1e-6)
+
+
+def test_data_of_less_dimensions_than_features():
+    case = make_case(30, n=8, d=12, m=30)
+    path = ts.solve_path(case.problem, ratio=0.5, n_lambdas=6)
+    check(case.problem, path, 1e-6)
+    assert path.M(-1).shape == (12, 12)
+    assert path.components(-1).T @ path.components(-1) == pytest.approx(path.M(-1), abs=1e-12 * path.M(-1).max())
+
+
+# -- where it ends --------------------------------------------------------------------------------------------------
+
+
+def test_the_paths_first_metric_is_the_closed_form_where_all_triplets_are_linear():
+    case = make_case(3)
+    lam = case.problem.lambda_max() / 0.95 * 1.01
+    path = ts.solve_path(case.problem, [lam], tol=1e-10)
+    S = sum(w * (np.outer(u, u) - np.outer(v, v)) for w, u, v in _differences(case))
+    values, vectors = np.linalg.eigh(S)
+    assert path.M(0) == pytest.approx((vectors * np.maximum(values, 0)) @ vectors.T / lam, abs=1e-10)
+    assert path.n_iter[0] == 0
+
+
+def _differences(case):
+    for w, (i, j, k) in zip(case.w, case.indices, strict=True):
+        yield w, case.X[i] - case.X[k], case.X[i] - case.X[j]
+
+
+def test_the_papers_rule_ends_the_path_and_the_safeguards_do():
+    case = make_case(7, n=40, d=4, m=500)
+    path = ts.solve_path(case.problem)
+    assert path.stopped_by == "loss settled"
+    losses, lams = path.losses, path.lambdas
+    change = (losses[:-1] - losses[1:]) / losses[:-1] * lams[:-1] / (lams[:-1] - lams[1:])
+    assert change[-1] < 0.01
+    fallen = losses[1:] < 0.9 * losses[0]
+    assert (change[:-1][fallen[:-1]] >= 0.01).all()
+
+    X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), [0, 0, 1, 1]
+    separable = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, k=1)), ratio=0.3)
+    assert separable.stopped_by in ("loss is zero", "lambda_min")
+    assert separable.lambdas[-1] >= 1e-9 * separable.lambdas[0]
+
+    assert ts.solve_path(case.problem, n_lambdas=3).stopped_by == "n_lambdas"
+    assert ts.solve_path(case.problem, [5.0, 2.0]).stopped_by == "lambdas"
+    assert ts.solve_path(case.problem, lambda_max=3.0, n_lambdas=2).lambdas == pytest.approx([3.0, 2.7])
+
+
+def test_a_problem_without_a_path_says_so():
+    X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [0.1, 0.0], [0.0, 0.1]])
+    problem = ts.Problem(X, ts.given_triplets([[0, 1, 3], [0, 2, 4]]))
+    with pytest.raises(ts.InputError, match="M = 0 is optimal for every lambda"):
+        ts.solve_path(problem)
+    path = ts.solve_path(problem, [2.0, 1.0])
+    assert path.converged.all()
+    assert not path.M(1).any()
+
+
+def test_seconds_callbacks_and_iterations_end_it():
+    case = make_case(7, n=40, d=4, m=500)
+    seen = []
+
+    def callback(state):
+        seen.append(state)
+        return len(seen) == 3
+
+    path = ts.solve_path(case.problem, callback=callback)
+    assert (len(path), path.stopped_by) == (3, "callback")
+    assert [s.n_lambdas for s in seen] == [1, 2, 3]
+    assert seen[-1].lam == path.lambdas[-1]
+    assert seen[-1].rel_gap == path.rel_gaps[-1]
+    short = ts.solve_path(case.problem, ratio=0.999, max_seconds=0.2)
+    assert short.stopped_by == "max_seconds"
+    assert 1 <= len(short) < 5000
+    lambdas = path.lambdas[0] * 0.3 ** np.arange(8)
+    with pytest.warns(ts.ConvergenceWarning, match=r"of 8 lambdas did not reach the relative gap 1e-12"):
+        few = ts.solve_path(case.problem, lambdas, tol=1e-12, max_iter=2)
+    assert not few.converged.all()
+    assert few[-1].stopped_by == "max_iter"
+
+
+def test_ctrl_c_gives_the_path_so_far():
+    case = make_case(7, n=40, d=4, m=500)
+    counter = itertools.count()
+
+    def callback(state):
+        if next(counter) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(ts.Interrupted, match="after 5 lambdas") as caught:
+        ts.solve_path(case.problem, callback=callback)
+    assert len(caught.value.result) == 5
+    assert caught.value.result.converged.all()
+
+
+# -- between the lambdas --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("gamma", [0.05, 0.0])
+@pytest.mark.parametrize("eps", [0.1, 1e-2])
+def test_a_guarantee_holds_for_every_lambda(cone, gamma, eps):
+    case = make_case(7, n=40, d=4, m=500, gamma=gamma, cone=cone)
+    path = ts.solve_path(case.problem, guarantee=eps, tol=1e-5)
+    assert path.stopped_by in ("loss settled", "lambda_min", "loss is zero")
+    assert (np.diff(path.lambdas) < 0).all()
+    worst = 0.0
+    for lam in np.geomspace(path.lambdas[-1], path.lambdas[0], 300):
+        sol = path.at(lam)
+        assert sol.rel_gap <= eps
+        worst = max(worst, sol.rel_gap)
+        if lam > 0:
+            certificate = case.problem.certificate(sol.M, lam)
+            assert certificate.primal == pytest.approx(sol.primal, rel=1e-9)
+            assert certificate.gap <= eps * certificate.primal  # of the alphas from its margins at lam
+    assert worst > 0.2 * eps  # no denser than needed
+    dense = ts.solve_path(case.problem, [path.lambdas[len(path) // 2]], tol=1e-6)
+    assert path.at(dense.lambdas[0]).primal >= dense.primals[0] - dense.gaps[0]
+
+
+def test_between_two_lambdas_the_gap_is_that_of_the_alphas_of_the_neighbour():
+    """The explicit formula, against a certificate with the very same alphas."""
+    case = make_case(5)
+    path = ts.solve_path(case.problem, ratio=0.8, n_lambdas=5, tol=1e-8)
+    for t in range(4):
+        lam = 0.95 * path.lambdas[t]
+        sol = path.at(lam)
+        margins = np.array([u @ sol.M @ u - v @ sol.M @ v for _, u, v in _differences(case)])
+        alpha = np.clip((1 - margins) / 0.05, 0, 1)
+        certificate = case.problem.certificate(sol.M, lam, alpha=alpha)
+        assert sol.gap == pytest.approx(certificate.gap, rel=1e-6)
+        assert sol.dual == pytest.approx(certificate.dual, rel=1e-9)
+
+
+# -- what it is -----------------------------------------------------------------------------------------------------
+
+
+def test_a_path_is_saved_and_loaded_bit_by_bit(tmp_path):
+    for cone, options in [("psd", {}), ("diagonal", {}), ("psd", {"n": 8, "d": 12, "m": 30})]:
+        case = make_case(30, cone=cone, **options)
+        path = ts.solve_path(case.problem, ratio=0.6, n_lambdas=5, screening=ts.Screening("mid", every=2))
+        ts.save(path, tmp_path / "a.path")
+        again = ts.load(tmp_path / "a.path")
+        assert repr(again) == repr(path)
+        for t in range(len(path)):
+            assert (again.M(t) == path.M(t)).all()
+            assert again[t].gap == path[t].gap
+            assert again[t].screening == path[t].screening
+        assert again.at(0.9 * path.lambdas[0]).gap == path.at(0.9 * path.lambdas[0]).gap
+        with pytest.raises(ts.InputError, match="pass the problem"):
+            again.certify()
+        assert [c.gap for c in again.certify(case.problem)] == [c.gap for c in path.certify()]
+    with pytest.raises(ts.InputError, match="obj is a list"):
+        ts.save([], tmp_path / "b")
+
+
+def test_a_path_is_a_table_and_a_sequence():
+    case = make_case(7, n=40, d=4, m=500)
+    path = ts.solve_path(case.problem, ratio=0.7, n_lambdas=4)
+    frame = path.to_frame()
+    assert list(frame.lambdas) == list(path.lambdas)
+    assert frame.converged.all()
+    assert [sol.lam for sol in path] == list(path.lambdas)
+    assert path[-1].lam == path.lambdas[-1]
+    with pytest.raises(IndexError):
+        path[4]
+    assert path.certificate_passes == 0
+    path.certify()
+    assert path.certificate_passes == 4
+    assert "4 lambdas" in repr(path)
+
+
+# -- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+def same(a, b):
+    """Bit by bit, seconds excepted."""
+    assert (a.lambdas == b.lambdas).all()
+    for name in ("gaps", "primals", "duals", "losses", "passes", "n_iter", "screening_rates", "scanned"):
+        assert (getattr(a, name) == getattr(b, name)).all(), name
+    for t in range(len(a)):
+        assert (a.M(t) == b.M(t)).all()
+
+
+@pytest.mark.parametrize("screening", SWITCHES)
+@pytest.mark.parametrize("gamma", [0.05, 0.0])
+def test_a_path_that_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, screening, gamma):
+    case = make_case(7, n=40, d=4, m=500, gamma=gamma)
+    arguments = {"ratio": 0.95, "n_lambdas": 14, "screening": screening, "tol": 1e-4}
+    whole = ts.solve_path(case.problem, **arguments)
+    for stop in (1, 2, 3, 7, 12):
+        folder = tmp_path / str(stop)
+        part = ts.solve_path(case.problem, **arguments, checkpoint=folder, callback=lambda s, n=stop: s.n_lambdas == n)
+        assert len(part) == stop
+        fresh = make_case(7, n=40, d=4, m=500, gamma=gamma)
+        same(ts.solve_path(fresh.problem, **arguments, checkpoint=folder), whole)
+        same(ts.solve_path(fresh.problem, **arguments, checkpoint=folder), whole)  # nothing left to do
+
+
+def test_a_guaranteed_path_goes_on_too(tmp_path):
+    case = make_case(7, n=40, d=4, m=500)
+    whole = ts.solve_path(case.problem, guarantee=0.01)
+    ts.solve_path(case.problem, guarantee=0.01, checkpoint=tmp_path / "a", callback=lambda s: s.n_lambdas == 5)
+    same(ts.solve_path(case.problem, guarantee=0.01, checkpoint=tmp_path / "a"), whole)
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = sys.argv[2:]
+import triscreen as ts
+from problems import make_case
+case = make_case(7, n=60, d=5, m=3000)
+print("ready", flush=True)
+ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, checkpoint=sys.argv[1])
+"""
+
+
+def test_killed_at_random_moments_it_goes_on_to_the_same_bits(tmp_path):
+    """A process that is killed (SIGKILL) again and again until the path is done."""
+    case = make_case(7, n=60, d=5, m=3000)
+    whole = ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5)
+    chance = random.Random(1)
+    folder = tmp_path / "checkpoint"
+    where = os.path.dirname(os.path.dirname(__file__))
+    kills = 0
+    for _ in range(12):
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), where], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(chance.uniform(0.0, 0.4))
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        process.stdout.close()
+        if folder.exists() and len(list(folder.glob("0*.tsc"))) == 120:
+            break
+    assert kills >= 2
+    same(ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, checkpoint=folder), whole)
+
+
+def test_a_checkpoint_of_another_problem_or_call_or_a_damaged_one_is_refused(tmp_path):
+    case = make_case(7)
+    folder = tmp_path / "a"
+    ts.solve_path(case.problem, ratio=0.8, n_lambdas=4, checkpoint=folder)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    other = make_case(8)
+    for problem, arguments in [
+        (other.problem, {}),
+        (case.problem, {"tol": 1e-5}),
+        (case.problem, {"solver": "bb"}),
+        (case.problem, {"screening": None}),
+        (make_case(7, gamma=0.1).problem, {}),
+        (make_case(7, cone="diagonal").problem, {}),
+        (make_case(7, weighted=True).problem, {}),
+        (case.problem, {"lambda_max": 3.0}),
+    ]:
+        with pytest.raises(ts.InputError, match="belongs to another run"):
+            ts.solve_path(problem, **{"ratio": 0.8, "n_lambdas": 4, **arguments}, checkpoint=folder)
+    assert before == {file.name: file.read_bytes() for file in folder.iterdir()}
+    damaged = folder / "000002.tsc"
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    damaged.write_bytes(content)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(ts.InputError, match=r"000002\.tsc"):
+        ts.solve_path(case.problem, ratio=0.8, n_lambdas=4, checkpoint=folder)
+    assert before == {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_a_long_checkpoint_stays_small(tmp_path):
+    """Each entry holds a factor; only the last one the state to go on from."""
+    case = make_case(7, n=40, d=12, m=500)
+    path = ts.solve_path(case.problem, ratio=0.9, n_lambdas=20, checkpoint=tmp_path / "a")
+    sizes = [file.stat().st_size for file in sorted((tmp_path / "a").glob("0*.tsc"))]
+    factors = [8 * 12 * len(path.components(t)) for t in range(20)]
+    assert all(size < factor + 5000 for size, factor in zip(sizes[:-1], factors[:-1], strict=True))
+
+
+# -- bad input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lambdas": []}, "lambdas"),
+        ({"lambdas": [1.0, 2.0]}, "lambdas must be positive, finite and falling"),
+        ({"lambdas": [1.0, 1.0]}, "falling"),
+        ({"lambdas": [1.0, -1.0]}, "positive"),
+        ({"lambdas": [np.nan]}, "finite"),
+        ({"lambdas": "many"}, "lambdas"),
+        ({"lambdas": [2.0], "lambda_max": 3.0}, "lambda_max=3.0"),
+        ({"lambda_max": -1}, "lambda_max=-1"),
+        ({"ratio": 1.0}, "ratio=1.0"),
+        ({"ratio": 0}, "ratio"),
+        ({"n_lambdas": 0}, "n_lambdas=0"),
+        ({"n_lambdas": 2.5}, "n_lambdas=2.5"),
+        ({"tol": 0}, "tol"),
+        ({"guarantee": 1e-7}, "guarantee must be larger than tol"),
+        ({"guarantee": 1e-6}, "guarantee must be larger than tol"),
+        ({"guarantee": 0.1, "lambdas": [2.0]}, "guarantee=0.1"),
+        ({"solver": "sgd"}, "solver='sgd'"),
+        ({"screening": "all"}, "screening='all'"),
+        ({"max_iter": -3}, "max_iter=-3"),
+        ({"max_seconds": 0}, "max_seconds"),
+        ({"callback": 3}, "callback=3"),
+        ({"checkpoint": 3}, "checkpoint"),
+    ],
+)
+def test_bad_arguments_are_named_before_any_work(arguments, message):
+    case = make_case(3)
+    with warnings.catch_warnings(), pytest.raises(ts.InputError, match=message):
+        ts.solve_path(case.problem, **arguments)
+
+
+def test_bad_switches_and_lambdas_of_a_path():
+    with pytest.raises(ts.InputError, match="active_set='all'"):
+        ts.Screening(active_set="all")
+    path = ts.solve_path(make_case(3).problem, [3.0, 2.0])
+    for lam in (3.1, 1.9):
+        with pytest.raises(ts.InputError, match="this path goes from 3 to 2"):
+            path.at(lam)
+    with pytest.raises(ts.InputError, match="problem is a"):
+        ts.solve_path("nothing")
+
+
+# -- the walk -------------------------------------------------------------------------------------------------------
+
+
+def test_a_tube_that_is_far_too_narrow_still_ends_at_the_optimum(monkeypatch):
+    """Fixed triplets stray at every lambda: the proof by all pairs finds them."""
+    monkeypatch.setattr("triscreen.path.walk._NARROW", 1e-6)
+    monkeypatch.setattr("triscreen.path.walk._WIDE", 1e-6)
+    case = make_case(7, n=40, d=4, m=500)
+    path = ts.solve_path(case.problem, ratio=0.6, n_lambdas=10, tol=1e-8)
+    check(case.problem, path, 1e-8)
+
+
+def test_a_wrong_prediction_costs_work_and_not_the_answer(monkeypatch):
+    real = Walk._predict
+
+    def wrong(self, lam):
+        start = real(self, lam)
+        return self.problem.cone.project(start.plus + 0.3 * np.eye(len(start.plus)))
+
+    monkeypatch.setattr(Walk, "_predict", wrong)
+    case = make_case(7, n=40, d=4, m=500)
+    check(case.problem, ts.solve_path(case.problem, ratio=0.7, n_lambdas=8), 1e-6)
+
+
+def test_a_file_of_a_path_says_what_it_is(tmp_path):
+    import zipfile
+
+    path = ts.solve_path(make_case(3).problem, [3.0, 2.0])
+    ts.save(path, tmp_path / "a.path")
+    with zipfile.ZipFile(tmp_path / "a.path") as archive:
+        assert json.loads(archive.read("header.json"))["kind"] == "path"
