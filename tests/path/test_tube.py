@@ -82,7 +82,7 @@ def test_a_fixed_triplet_keeps_its_zone_at_both_ends_and_by_its_norm_between_and
 @pytest.mark.parametrize("cone", ["psd", "diagonal"])
 def test_outside_the_tube_the_proof_counts_those_that_strayed(options, cone):
     case = make_case(5, n=40, d=4, m=600, cone=cone, **options)
-    problem, lam, reference, tube, squares, working, rng = a_tube(case, 5, radius=1e-4)
+    problem, lam, reference, tube, squares, working, _rng = a_tube(case, 5, radius=1e-4)
     for size in (0.5, 1e-3):
         M = problem.cone.project(reference.M + size * random_metric(5, len(reference.M), cone)).plus
         assert not tube.holds(M)
@@ -90,7 +90,7 @@ def test_outside_the_tube_the_proof_counts_those_that_strayed(options, cone):
         part = working.engine.evaluate(M, working.engine.distances(factor), lam, problem.loss.gamma)
         proof, passes = working.prove(problem, M, lam, problem.loss.gamma, part.A, squares)
         whole = problem.evaluate(M, problem.distances(factor), lam, problem.loss.gamma)
-        assert proof.A == pytest.approx(whole.A, abs=1e-10 * np.abs(whole.A).max())
+        assert pytest.approx(whole.A, abs=1e-10 * np.abs(whole.A).max()) == proof.A
         evaluation, rounding = proof.evaluate(problem, lam)
         assert evaluation.gap == pytest.approx(whole.gap, rel=1e-9)
         assert 0 < rounding < 1e-9 * whole.primal

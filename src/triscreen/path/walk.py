@@ -31,6 +31,8 @@ _INNER = 0.9
 _MOST_TUBES = 4
 # Beyond this step in log(lambda) the last two solutions say nothing about the next one.
 _FAR = 0.7
+_APART = 0.035
+_CLOSE = 0.05
 _GROUP = 1 << 20  # triplets whose ranges are computed at a time
 
 
@@ -50,13 +52,12 @@ class Step:
     events: list = field(repr=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Last:
-    """What is known at the last point: A over all triplets with a bound of its error."""
+    """What else is known at the last point; error: bound of the error of A."""
 
     smoothing: float
     primal: float
-    A: np.ndarray = field(repr=False)
     error: float
 
 
@@ -66,8 +67,8 @@ class Walk:
 
     Attributes
     ----------
-    points : list of (lam, M)
-        The last two solutions.
+    points : list of (lam, M, A)
+        The last two solutions, with A over all triplets.
     references : list of Reference
         The last two that were evaluated over all pairs.
     working : WorkingSet or None
@@ -134,17 +135,24 @@ class Walk:
         cone = self.problem.cone
         if not self.points:
             return cone.project(self.problem._sum_of_h[1] / lam)
-        (lam1, M1) = self.points[-1]
+        lam1, M1, A1 = self.points[-1]
         slope = _slope([point[0] for point in self.points], lam)
         if slope is None:
             return cone.project(M1 if len(self.points) > 1 else M1 * (lam1 / lam))
-        return cone.project(M1 + slope * (M1 - self.points[-2][1]))
+        _, M0, A0 = self.points[-2]
+        M = M1 + slope * (M1 - M0)
+        if lam > lam1 * np.exp(-_CLOSE):
+            # What is left of the last solutions' errors shows in their gradients, and these can be extrapolated too: a
+            # step of projected gradient without any pair work.
+            A = A1 + slope * (A1 - A0)
+            M = M - min(self.eta, 1 / lam) * (lam * M - A)
+        return cone.project(M)
 
     def _accept_point(self, lam, evaluation, error):
         if self.points and self.points[-1][0] == lam:
             self.points.pop()
-        self.points = [*self.points[-1:], (lam, evaluation.M)]
-        self.last = Last(evaluation.sums.smoothing, evaluation.primal, evaluation.A, error)
+        self.points = [*self.points[-1:], (lam, evaluation.M, evaluation.A)]
+        self.last = Last(evaluation.sums.smoothing, evaluation.primal, error)
         self.known = False
 
     def _solve_on(self, working, lam, start, monitor):
@@ -219,12 +227,12 @@ class Walk:
         """Return the last solution as a `Reference`, evaluated over all pairs if it is not yet."""
         if self.known:
             return self.references[-1]
-        problem, last, (lam, M) = self.problem, self.last, self.points[-1]
+        problem, last, (lam, M, A) = self.problem, self.last, self.points[-1]
         if self.working is None:
-            made = Reference.at(problem, M, lam, last.smoothing, last.A, last.error)
+            made = Reference.at(problem, M, lam, last.smoothing, A, last.error)
             monitor.passes += 0.5
         else:
-            made, passes = self.working.prove(problem, M, lam, last.smoothing, last.A, self._squares)
+            made, passes = self.working.prove(problem, M, lam, last.smoothing, A, self._squares)
             monitor.passes += passes
             size = float(np.linalg.norm(M))
             off = float(np.linalg.norm(M - self.working.tube.end)) / size if size > 0 else 0.0
@@ -234,7 +242,10 @@ class Walk:
             # A is a sum of many differences by now: add it up anew.
             made = replace(made, A=problem.assemble(made.weights), error=problem.rounding.sum_of_h(made.sums.alpha))
             monitor.passes += 0.5
-        if self.references and self.references[-1].lam == lam:
+        # The way ahead is read off two references that are not too close to each other.
+        if (len(self.references) > 1 and self.references[-1].lam < lam * np.exp(_APART)) or (
+            self.references and self.references[-1].lam == lam
+        ):
             self.references.pop()
         self.references = [*self.references[-1:], made]
         self.working, self.known = None, True
@@ -330,7 +341,7 @@ class Walk:
         """Return (numbers, arrays) from which `restore` goes on, to the same bits."""
         last = self.last
         meta = {
-            "points": [lam for lam, _ in self.points],
+            "points": [point[0] for point in self.points],
             "references": [[r.lam, r.sums.smoothing, r.error] for r in self.references],
             "until": self.until,
             "error": self.error,
@@ -339,22 +350,22 @@ class Walk:
             "working": None if self.working is None else list(self._shape),
             "last": [last.smoothing, last.primal, last.error],
         }
-        arrays = {"A": last.A}
-        arrays.update((f"point{i}", M) for i, (_, M) in enumerate(self.points))
+        arrays = {}
+        for i, (_, M, A) in enumerate(self.points):
+            arrays[f"point M{i}"], arrays[f"point A{i}"] = M, A
         for i, reference in enumerate(self.references):
-            arrays[f"reference{i}"], arrays[f"A{i}"] = reference.M, reference.A
+            arrays[f"reference M{i}"], arrays[f"reference A{i}"] = reference.M, reference.A
         return meta, arrays
 
     def restore(self, meta, arrays):
         """Go on from what `state` gave."""
-        self.points = [(lam, arrays[f"point{i}"]) for i, lam in enumerate(meta["points"])]
+        self.points = [(lam, arrays[f"point M{i}"], arrays[f"point A{i}"]) for i, lam in enumerate(meta["points"])]
         self.references = [
-            Reference.at(self.problem, arrays[f"reference{i}"], lam, smoothing, arrays[f"A{i}"], error)
+            Reference.at(self.problem, arrays[f"reference M{i}"], lam, smoothing, arrays[f"reference A{i}"], error)
             for i, (lam, smoothing, error) in enumerate(meta["references"])
         ]
         self.until, self.error, self.eta, self.known = meta["until"], meta["error"], meta["eta"], meta["known"]
-        smoothing, primal, error = meta["last"]
-        self.last = Last(smoothing, primal, arrays["A"], error)
+        self.last = Last(*meta["last"])
         if meta["working"] is not None:
             self.working = self._make_working_set(*meta["working"])
 
