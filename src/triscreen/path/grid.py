@@ -81,21 +81,22 @@ class Grid:
 
     def ends(self, rows):
         """Return why the path ends after these lambdas, or None."""
-        lams, losses = [row.lam for row in rows], [row.loss for row in rows]
-        if self.n_lambdas is not None and len(lams) >= self.n_lambdas:
+        if self.n_lambdas is not None and len(rows) >= self.n_lambdas:
             return "n_lambdas"
         if self.lambdas is not None:
-            return "lambdas" if len(lams) == len(self.lambdas) else None
-        return self._settled(lams, losses, self.ratio)
+            return "lambdas" if len(rows) == len(self.lambdas) else None
+        return self._settled(rows, self.ratio)
 
-    def _settled(self, lams, losses, ratio):
-        if losses[-1] <= self.tol * self._weight:
+    def _settled(self, rows, ratio):
+        last = rows[-1]
+        if last.loss <= self.tol * self._weight:
             return "loss is zero"
-        if lams[-1] * ratio < _LOWEST * self.start:
+        if last.lam * ratio < _LOWEST * self.start:
             return "lambda_min"
-        if len(lams) > 1 and losses[-1] < 0.9 * losses[0]:
-            drop = (losses[-2] - losses[-1]) / losses[-2]
-            if drop * lams[-2] / (lams[-2] - lams[-1]) < 0.01:
+        if len(rows) > 1 and last.loss < 0.9 * rows[0].loss:
+            before = rows[-2]
+            drop = (before.loss - last.loss) / before.loss
+            if drop * before.lam / (before.lam - last.lam) < 0.01:
                 return "loss settled"
         return None
 
@@ -149,7 +150,7 @@ class GuaranteedGrid(Grid):
         lowest = rows[-1]
         if self._reach(lowest)[0] >= lowest.lam * (1 - 1e-9):
             return "no guarantee"
-        return self._settled([row.lam for row in rows], [row.loss for row in rows], 1.0 - 1e-9)
+        return self._settled(rows, 1.0 - 1e-9)
 
     def _reach(self, row):
         if row.lam not in self._reaches:

@@ -145,7 +145,10 @@ def solve_path(
             ended = grid.ends(rows) if rows else None
             while ended is None:
                 lam = grid.next(rows)
-                left = None if max_seconds is None else max(1e-9, max_seconds - (time.perf_counter() - begin))
+                left = None if max_seconds is None else max_seconds - (time.perf_counter() - begin)
+                if left is not None and left <= 0 and rows:
+                    ended = "max_seconds"
+                    break
                 step = walk.step(lam, grid.ahead(lam, rows), left)
                 if step.stopped_by == "max_seconds" and rows:
                     ended = "max_seconds"
