@@ -32,6 +32,7 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/screening.py
+	$(BIN)/python benchmarks/path.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -16,7 +16,7 @@ def python_blocks(file):
 
 
 def test_the_readme_example():
-    (code,) = python_blocks("README.md")
+    code, path = python_blocks("README.md")
     names = {}
     exec(code, names)
     sol = names["sol"]
@@ -24,14 +24,16 @@ def test_the_readme_example():
     assert sol.M.shape == (13, 13)
     said = float(re.search(r"\(True, (\S+)\): no metric", code).group(1))
     assert sol.rel_gap == pytest.approx(said, rel=0.5)
+    exec(path, names)
+    assert names["path"].converged.all()
 
 
-def test_the_pages():
+def test_the_pages(tmp_path):
     import triscreen as ts
 
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     X[:, 0] += 2 * y
     problem = ts.Problem(X, ts.knn_triplets(X, y, 3))
-    for page in ("docs/engine.md", "docs/screening.md"):
+    for page in ("docs/engine.md", "docs/screening.md", "docs/path.md"):
         for code in python_blocks(page):
-            exec(code, {"ts": ts, "problem": problem, "lam": 1.0})
+            exec(code, {"ts": ts, "problem": problem, "lam": 1.0, "folder": tmp_path / "checkpoint"})
