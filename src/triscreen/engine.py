@@ -39,6 +39,8 @@ class Evaluation:
         Of the problem itself.
     slack : float
         The part of the gap that the smoothing costs (zero for a smoothed hinge).
+    weights : array or None
+        The pair weights that A was made of, if it was made here.
     """
 
     M: np.ndarray
@@ -51,6 +53,7 @@ class Evaluation:
     dual: float
     gap: float
     slack: float
+    weights: np.ndarray | None = field(default=None, repr=False)
 
 
 class Engine:
@@ -118,6 +121,7 @@ class Engine:
             dual=dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam),
             gap=slack + self.cone.gap(M, projection, lam),
             slack=slack,
+            weights=pair_weights,
         )
 
     def restrict(self, triplets, pairs, points):
@@ -146,7 +150,7 @@ class Engine:
         """|H_t|_F (diagonal cone: |h_t|_2) of every triplet; computed when first needed, 8 bytes each."""
         n_triplets = self.triplets.n_triplets
         out = np.empty(n_triplets)
-        chunks = -(-n_triplets // _NORM_CHUNK)
+        chunks = max(1, -(-n_triplets // _NORM_CHUNK))
         bounds = chunk_bounds(n_triplets, chunks)
 
         def task(c):

@@ -350,6 +350,7 @@ def test_a_checkpoint_of_another_problem_or_call_or_a_damaged_one_is_refused(tmp
         (make_case(7, cone="diagonal").problem, {}),
         (make_case(7, weighted=True).problem, {}),
         (case.problem, {"lambda_max": 3.0}),
+        (case.problem, {"ratio": 0.7}),
     ]:
         with pytest.raises(ts.InputError, match="belongs to another run"):
             ts.solve_path(problem, **{"ratio": 0.8, "n_lambdas": 4, **arguments}, checkpoint=folder)
@@ -442,6 +443,100 @@ def test_a_wrong_prediction_costs_work_and_not_the_answer(monkeypatch):
     monkeypatch.setattr(Walk, "_predict", wrong)
     case = make_case(7, n=40, d=4, m=500)
     check(case.problem, ts.solve_path(case.problem, ratio=0.7, n_lambdas=8), 1e-6)
+
+
+@pytest.mark.parametrize("screening", SWITCHES)
+@pytest.mark.parametrize("gamma", [0.05, 0.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_lambda_that_ends_early_is_reported_as_it_is_and_spoils_no_other(screening, gamma, seed):
+    """Found by an attack: the best point of one working set was taken for one of the next."""
+    case = make_case(seed, n=40, d=4, m=500, gamma=gamma)
+    for max_iter in (1, 3, 5):
+        lambdas = case.problem.lambda_max() * 0.6 ** np.arange(8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ts.ConvergenceWarning)
+            path = ts.solve_path(case.problem, lambdas, tol=1e-9, max_iter=max_iter, screening=screening)
+        for t, certificate in enumerate(path.certify()):
+            assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-8)
+            assert certificate.gap <= path.gaps[t] * (1 + 1e-6) + 1e-9 * certificate.primal
+
+
+@pytest.mark.parametrize("screening", SWITCHES[1:])
+def test_far_above_lambda_max_there_is_nothing_left_to_solve(screening):
+    case = make_case(3, n=40, d=4, m=500)
+    path = ts.solve_path(case.problem, case.problem.lambda_max() * np.array([9.0, 4.0, 2.0]), screening=screening)
+    check(case.problem, path, 1e-6)
+    always = ts.Screening("mid", every=1)
+    check(case.problem, ts.solve_path(case.problem, path.lambdas, screening=always), 1e-6)
+
+
+def test_a_walk_may_go_up_again_with_ranges():
+    """Where a guarantee closes a hole; ranges are for falling lambdas."""
+    for seed in range(6):
+        case = make_case(seed, n=40, d=4, m=500)
+        for active_set in (True, False):
+            walk = Walk(case.problem, ts.solvers.BarzilaiBorwein(), ts.Screening(active_set=active_set), 1e-7, 10_000)
+            start = case.problem.lambda_max()
+            for share in (0.5, 0.01, 0.3, 0.02, 0.9):
+                step = walk.step(share * start, share * start)
+                certificate = case.problem.certificate(case.problem.from_core(step.evaluation.M), share * start)
+                assert certificate.gap <= step.evaluation.gap + 1e-10 * certificate.primal
+                assert step.evaluation.primal == pytest.approx(certificate.primal, rel=1e-9)
+
+
+def test_the_hinge_after_a_large_step():
+    """Found by an attack: it began with the fine smoothing of the lambda before."""
+    case = make_case(36, n=25, d=3, m=100, gamma=0)
+    lambdas = case.problem.lambda_max() * np.array([1.0, 0.5, 2e-4])
+    path = ts.solve_path(case.problem, lambdas, tol=1e-5)
+    check(case.problem, path, 1e-5)
+
+
+def test_tiny_gammas_and_the_hinge_keep_their_primal_along_the_way():
+    """Alphas jump with the last digit of a margin here: A must be that of the reference's own alphas."""
+    for gamma in (1e-6, 0.0):
+        case = make_case(2, n=40, d=4, m=500, gamma=gamma)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ts.ConvergenceWarning)
+            path = ts.solve_path(case.problem, ratio=0.9, n_lambdas=40, tol=1e-6)
+        for t, certificate in enumerate(path.certify()):
+            assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-11)
+
+
+def test_a_guarantee_that_cannot_be_given_ends_the_path():
+    case = make_case(7, n=40, d=4, m=500, gamma=0)
+    with pytest.warns(ts.ConvergenceWarning):
+        path = ts.solve_path(case.problem, guarantee=1e-4, max_iter=1)
+    assert path.stopped_by == "no guarantee"
+    assert len(path) < 50
+
+
+def test_a_warning_names_the_reason():
+    X = np.random.default_rng(0).normal(size=(30, 2)) * [1.0, 1e-9]
+    X[0] = [1e9, 0.0]
+    problem = ts.Problem(X, ts.given_triplets([[i, (i + 1) % 30, (i + 7) % 30] for i in range(1, 28)]))
+    with pytest.warns(ts.ConvergenceWarning, match="float64 can prove no more"):
+        ts.solve_path(problem, [1e-3], tol=1e-15)
+
+
+def test_a_first_lambda_cut_short_by_the_clock_is_not_kept(tmp_path):
+    case = make_case(7, n=60, d=5, m=3000)
+    lambdas = case.problem.lambda_max() * np.array([1e-3, 5e-4])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ts.ConvergenceWarning)
+        cut = ts.solve_path(case.problem, lambdas, tol=1e-9, max_seconds=1e-9, checkpoint=tmp_path / "a")
+    assert (len(cut), cut.stopped_by) == (1, "max_seconds")
+    same(
+        ts.solve_path(case.problem, lambdas, tol=1e-9, checkpoint=tmp_path / "a"),
+        ts.solve_path(case.problem, lambdas, tol=1e-9),
+    )
+
+
+def test_more_lambdas_can_be_added_to_a_checkpoint(tmp_path):
+    case = make_case(7)
+    ts.solve_path(case.problem, ratio=0.8, n_lambdas=4, checkpoint=tmp_path / "a")
+    more = ts.solve_path(case.problem, ratio=0.8, n_lambdas=7, checkpoint=tmp_path / "a")
+    same(more, ts.solve_path(case.problem, ratio=0.8, n_lambdas=7))
 
 
 def test_a_file_of_a_path_says_what_it_is(tmp_path):

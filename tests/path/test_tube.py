@@ -88,7 +88,7 @@ def test_outside_the_tube_the_proof_counts_those_that_strayed(options, cone):
         assert not tube.holds(M)
         factor = problem.cone.project(M).factor
         part = working.engine.evaluate(M, working.engine.distances(factor), lam, problem.loss.gamma)
-        proof, passes = working.prove(problem, M, lam, problem.loss.gamma, part.A, squares)
+        proof, passes = working.prove(problem, M, lam, problem.loss.gamma, part.A, part.weights, squares)
         whole = problem.evaluate(M, problem.distances(factor), lam, problem.loss.gamma)
         assert pytest.approx(whole.A, abs=1e-10 * np.abs(whole.A).max()) == proof.A
         evaluation, rounding = proof.evaluate(problem, lam)

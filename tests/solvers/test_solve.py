@@ -493,3 +493,45 @@ def test_as_matrix_of_a_diagonal_solution_is_certified_in_the_full_cone():
     m, M = ts.solve(diagonal.problem, lam, tol=1e-9), ts.solve(full.problem, lam, tol=1e-9)
     assert full.problem.value(as_matrix(m.M), lam) == pytest.approx(m.primal, rel=1e-12)
     assert M.primal <= m.primal * (1 + 1e-9)
+
+
+# -- newton ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("options", [{}, {"weighted": True}, {"kind": "knn"}], ids=["given", "weighted", "knn"])
+@pytest.mark.parametrize("seed", range(3))
+def test_newton_reaches_ten_digits(cone, options, seed):
+    case = make_case(seed, n=40, d=5, m=500, cone=cone, **options)
+    start = None
+    for ratio in (1e-1, 1e-2, 1e-3):
+        start = ts.solve(case.problem, ratio * case.problem.lambda_max(), tol=1e-10, solver="newton", start=start)
+        assert start.converged
+        is_certified(case.problem, start)
+        reference = ts.solve(case.problem, start.lam, tol=1e-6, solver="bb", screening=None)
+        assert start.primal <= reference.primal + start.gap
+
+
+def test_newton_reaches_ten_digits_for_the_hinge():
+    case = make_case(1, n=40, d=4, m=400, gamma=0.0)
+    sol = ts.solve(case.problem, 0.1 * case.problem.lambda_max(), tol=1e-9, solver="newton")
+    assert sol.converged
+
+
+@pytest.mark.parametrize("solver", ["bb", "newton", "auto"])
+def test_a_newton_step_never_raises_the_objective_and_a_gradient_step_not_above_the_last_ten(solver):
+    for seed, gamma in [(6, 1e-4), (2, 0.05), (4, 1.0)]:
+        case = make_case(seed, n=30, d=1 if seed == 6 else 4, m=5 if seed == 6 else 200, gamma=gamma)
+        sol = ts.solve(
+            case.problem, 1e-2 * case.problem.lambda_max(), solver=solver, screening=None, tol=1e-8, max_iter=500
+        )
+        primal = sol.history["primal"]
+        for t in range(1, len(primal)):
+            assert primal[t] <= primal[max(0, t - 10) : t].max() * (1 + 1e-12)
+
+
+def test_newton_where_no_triplet_is_quadratic():
+    """Far above lambda_max there is no curvature but lam's."""
+    case = make_case(3)
+    sol = ts.solve(case.problem, 5 * case.problem.lambda_max(), tol=1e-12, solver=ts.solvers.Newton(first=0))
+    assert sol.converged

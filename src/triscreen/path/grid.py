@@ -63,7 +63,7 @@ class Grid:
     def identity(self):
         """What makes this grid this one, for a checkpoint."""
         lambdas = None if self.lambdas is None else fingerprint(self.lambdas)
-        return {"start": self.start, "lambdas": lambdas, "ratio": self.ratio, "n_lambdas": self.n_lambdas}
+        return {"start": self.start, "lambdas": lambdas, "ratio": self.ratio}
 
     def next(self, rows):
         """Return the lambda after those done."""
@@ -123,7 +123,7 @@ class GuaranteedGrid(Grid):
 
     def identity(self):
         """What makes this grid this one, for a checkpoint."""
-        return {"start": self.start, "guarantee": self.guarantee, "n_lambdas": self.n_lambdas}
+        return {"start": self.start, "guarantee": self.guarantee}
 
     def next(self, rows):
         """Return a lambda that closes the first hole, or the next one down."""
@@ -144,12 +144,13 @@ class GuaranteedGrid(Grid):
         """Return why the path ends after these lambdas, or None; never while there is a hole."""
         if self.n_lambdas is not None and len(rows) >= self.n_lambdas:
             return "n_lambdas"
-        if self._hole(rows) is not None:
+        low, high = self._reach(rows[-1])
+        hole = self._hole(rows)
+        if high <= low * (1 + 1e-9):
+            return "no guarantee"
+        if hole is not None:
             return None
         rows = sorted(rows, key=lambda row: -row.lam)
-        lowest = rows[-1]
-        if self._reach(lowest)[0] >= lowest.lam * (1 - 1e-9):
-            return "no guarantee"
         return self._settled(rows, 1.0 - 1e-9)
 
     def _reach(self, row):

@@ -14,8 +14,8 @@ from triscreen.solvers import Solution
 
 # One number per lambda each; see `Row`.
 NUMBERS = (
-    "lam", "loss", "primal", "dual", "gap", "rounding", "slack", "away", "along", "square", "size", "smoothing",
-    "n_iter", "passes", "scanned", "share", "undecided", "seconds",
+    "lam", "loss", "primal", "dual", "gap", "rounding", "error", "slack", "away", "along", "square", "size",
+    "smoothing", "n_iter", "passes", "scanned", "share", "undecided", "seconds",
 )  # fmt: skip
 
 
@@ -26,6 +26,8 @@ class Row:
     Attributes
     ----------
     lam, loss, primal, dual, gap, rounding : float
+    error : float
+        Bound of the error of A.
     slack, away, along, square, size : float
         With P = [A]_+ and E = M - P/lam: the part of the gap that does not depend on lambda (slack + <-[A]_-, M>),
         |E|^2, <E, P>, |P|^2, |M|^2. They give the gap of the same M and alpha for any other lambda.
@@ -47,6 +49,7 @@ class Row:
     dual: float
     gap: float
     rounding: float
+    error: float
     slack: float
     away: float
     along: float
@@ -80,7 +83,8 @@ class Row:
             primal=evaluation.primal,
             dual=evaluation.dual,
             gap=evaluation.gap,
-            rounding=step.rounding,
+            rounding=float(step.rounding),
+            error=float(step.error),
             slack=evaluation.slack + cone.cut_off_inner(point, M),
             away=float(np.vdot(rest, rest)),
             along=float(np.vdot(rest, point.plus)),
@@ -98,11 +102,19 @@ class Row:
             events=step.events,
         )
 
+    def _away_at(self, lam):
+        """Return |M - P/lam|^2 for another lambda."""
+        change = 1.0 / self.lam - 1.0 / lam
+        return max(self.away + 2 * change * self.along + change * change * self.square, 0.0)
+
     def gap_at(self, lam):
         """Return the gap of this M and its alpha for another lambda: convex in lam."""
-        change = 1.0 / self.lam - 1.0 / lam
-        square = self.away + 2 * change * self.along + change * change * self.square
-        return self.slack + 0.5 * lam * max(square, 0.0)
+        return self.slack + 0.5 * lam * self._away_at(lam)
+
+    def rounding_at(self, lam):
+        """Return the bound of what rounding may hide of that gap (see `triscreen.rounding`)."""
+        more = np.sqrt(self._away_at(lam)) * self.error + self.error**2 / (2 * lam)
+        return self.rounding + more + 1e-13 * self.gap_at(lam)
 
     def primal_at(self, lam):
         """Return the objective of this M for another lambda."""
@@ -112,7 +124,7 @@ class Row:
         """Return the (smallest, largest) lambda for which the relative gap of this M is at most eps."""
 
         def proven(lam):
-            return self.gap_at(lam) + self.rounding <= eps * abs(self.primal_at(lam))
+            return self.gap_at(lam) + self.rounding_at(lam) <= eps * abs(self.primal_at(lam))
 
         if not proven(self.lam):
             return self.lam, self.lam
@@ -149,7 +161,8 @@ class Path:
     converged : array of bool
     stopped_by : str
         Why the path ends: "loss settled" (the paper's rule), "loss is zero", "lambda_min", "lambdas", "n_lambdas",
-        "max_seconds", "callback" or "interrupt".
+        "max_seconds", "callback" or "interrupt"; "no guarantee": lambdas could not be solved well enough for it. Where
+        one of the last five ends a path with a guarantee, it may have holes.
     tol, guarantee : float, float or None
         Relative gaps asked for, at the lambdas and between them.
     n_triplets, n_features : int
@@ -232,11 +245,14 @@ class Path:
         at most so much everywhere.
         """
         lam = as_positive(lam, "lam")
+        if not self._rows:
+            raise InputError(f"lam={lam!r}: this path has no lambda yet")
         first, last = self._rows[0].lam, self._rows[-1].lam
         if not last * (1 - 1e-12) <= lam <= first * (1 + 1e-12):
             raise InputError(f"lam={lam!r}: this path goes from {first:.6g} to {last:.6g}")
         place = int(np.searchsorted(-self.lambdas, -lam))
-        return self._solution(min(self._rows[max(0, place - 1) : place + 1], key=lambda row: row.gap_at(lam)), lam)
+        near = self._rows[max(0, place - 1) : place + 1]
+        return self._solution(min(near, key=lambda row: row.gap_at(lam) / abs(row.primal_at(lam))), lam)
 
     def _solution(self, row, lam):
         own = lam == row.lam
@@ -249,7 +265,7 @@ class Path:
             primal=primal,
             dual=row.dual if own else primal - gap,
             gap=gap,
-            rounding=row.rounding,
+            rounding=row.rounding if own else row.rounding_at(lam),
             tol=self.tol if own or self.guarantee is None else self.guarantee,
             stopped_by=row.stopped_by,
             n_iter=row.n_iter,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from contextlib import nullcontext
@@ -18,7 +19,7 @@ from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
 from triscreen.path.walk import Walk
 from triscreen.screening import Screening
-from triscreen.solvers.solve import MAX_ITER, check_arguments
+from triscreen.solvers.solve import MAX_ITER, advice, check_arguments
 
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
 AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)
@@ -132,8 +133,8 @@ def solve_path(
         **grid.identity(),
         "tol": tol,
         "max_iter": max_iter,
-        "solver": repr(solver_object),
-        "screening": repr(screening_object),
+        "solver": _described(solver_object),
+        "screening": _described(screening_object),
     }
     rows, ended = [], None
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, identity)
@@ -154,9 +155,12 @@ def solve_path(
                     ended = "max_seconds"
                     break
                 rows.append(Row.of(problem.cone, lam, step))
+                if step.stopped_by == "max_seconds":  # better than nothing, but not to go on from
+                    ended = "max_seconds"
+                    break
                 if store is not None:
                     _keep(store, rows, walk)
-                ended = grid.ends(rows) or ("max_seconds" if step.stopped_by == "max_seconds" else None)
+                ended = grid.ends(rows)
                 show(lam, rows[-1].gap / abs(rows[-1].primal), 1 - rows[-1].undecided)
                 if callback is not None and _wants_stop(callback(_state(rows, grid))):
                     ended = ended or "callback"
@@ -169,12 +173,11 @@ def solve_path(
         ) from None
     path = _path(problem, rows, tol, guarantee, ended)
     if not path.converged.all():
-        missed = np.flatnonzero(~path.converged)
-        worst = missed[np.argmax(path.rel_gaps[missed])]
+        missed = [sol for sol in path if not sol.converged]
+        worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / abs(sol.primal))
         warnings.warn(
-            f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst is "
-            f"{path.rel_gaps[worst]:.2g} at lam={path.lambdas[worst]:.6g} (stopped by {path[worst].stopped_by}): raise "
-            "max_iter, or tol",
+            f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
+            f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -221,6 +224,11 @@ def _identity_of(problem):
     parts = [triplets.first, triplets.second, problem.points]
     parts += [value for _, value in sorted(vars(triplets).items()) if isinstance(value, np.ndarray)]
     return {"problem": fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
+
+
+def _described(thing):
+    """A text that is the same in the next process: no addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
 def _keep(store, rows, walk):

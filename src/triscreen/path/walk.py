@@ -42,6 +42,7 @@ class Step:
 
     evaluation: Evaluation
     rounding: float
+    error: float
     n_iter: int
     passes: float
     scanned: float
@@ -52,13 +53,18 @@ class Step:
     events: list = field(repr=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Last:
-    """What else is known at the last point; error: bound of the error of A."""
+    """What else is known at the last point.
+
+    error: bound of the error of A; weights: the pair weights that A was made of, over the pairs of the problem that was
+    solved (None: not known).
+    """
 
     smoothing: float
     primal: float
     error: float
+    weights: np.ndarray | None = field(repr=False)
 
 
 @dataclass
@@ -91,21 +97,26 @@ class Walk:
     last: Last | None = None
     known: bool = False  # is the last point the last reference?
 
-    def step(self, lam, ahead, max_seconds=None, callback=None):
+    def step(self, lam, ahead, max_seconds=None):
         """Solve for lam; the tube, if a new one is needed, shall serve down to the lambda ``ahead``."""
         problem = self.problem
-        monitor = Monitor(lam, self.tol, self.max_iter, max_seconds, callback, problem.triplets.n_triplets)
+        monitor = Monitor(lam, self.tol, self.max_iter, max_seconds, None, problem.triplets.n_triplets)
         monitor.eta = self.eta
         self._scanned = 0.0
         start = self._predict(lam)
         for attempt in range(_MOST_TUBES + 1):
             working = self._working_set(lam, ahead, attempt, monitor)
             evaluation, rounding = self._solve_on(working, lam, start if attempt == 0 else None, monitor)
-            self._accept_point(lam, evaluation, rounding.matrix(evaluation.A, evaluation.sums.alpha))
+            error = rounding.matrix(evaluation.A, evaluation.sums.alpha)
+            self._accept_point(lam, evaluation, error, working)
             bound = gap_error(rounding, evaluation, lam)
-            if working is None or working.tube.holds(evaluation.M):
+            # Zones from ranges hold at a solution, not at whatever else.
+            proven = monitor.stopped_by == "converged" or not self.screening or not self.screening.ranges
+            if working is None or (proven and working.tube.holds(evaluation.M)):
                 break
-            evaluation, bound = self._reference(monitor).evaluate(problem, lam)
+            reference = self._reference(monitor)
+            error = reference.error
+            evaluation, bound = reference.evaluate(problem, lam)
             if evaluation.gap <= self.tol * abs(evaluation.primal) or monitor.stopped_by != "converged":
                 break
             monitor.stopped_by = None
@@ -120,6 +131,7 @@ class Walk:
         return Step(
             evaluation,
             bound,
+            error,
             monitor.n_iter,
             monitor.passes,
             self._scanned,
@@ -148,19 +160,21 @@ class Walk:
             M = M - min(self.eta, 1 / lam) * (lam * M - A)
         return cone.project(M)
 
-    def _accept_point(self, lam, evaluation, error):
+    def _accept_point(self, lam, evaluation, error, working):
         if self.points and self.points[-1][0] == lam:
             self.points.pop()
         self.points = [*self.points[-1:], (lam, evaluation.M, evaluation.A)]
-        self.last = Last(evaluation.sums.smoothing, evaluation.primal, error)
+        base = self.problem if working is None else working.engine
+        weights = evaluation.weights if len(evaluation.dist) == base.triplets.n_pairs else None
+        self.last = Last(evaluation.sums.smoothing, evaluation.primal, error, weights)
         self.known = False
 
     def _solve_on(self, working, lam, start, monitor):
         """Solve over the working set (None: all triplets); return (evaluation, bounds on its rounding)."""
         base = self.problem if working is None else working.engine
-        smoothings, smoothing = self._smoothings()
+        smoothings, smoothing = self._smoothings(lam)
         monitor.tol = self.tol if working is None else _INNER * self.tol
-        monitor.make_screener = monitor.screener = None
+        monitor.make_screener = monitor.screener = monitor.best = monitor.last = None
         engine = base
         if start is None:
             reference = self.references[-1]
@@ -173,14 +187,17 @@ class Walk:
             M, dist = start.plus, engine.distances(start.factor)
             monitor.passes += engine.share
         now = engine.evaluate(M, dist, lam, smoothing)
-        if self.screening is not None and monitor.screener is None and now.gap > monitor.tol * abs(now.primal):
+        screens = self.screening is not None and base.triplets.n_triplets > 0
+        if screens and monitor.screener is None and now.gap > monitor.tol * abs(now.primal):
             monitor.watch(base, self.screening)
             if self.screening.at_start:
                 engine, now = monitor.screen_start(now, None)
 
         def certify():
-            seen = monitor.last if monitor.stopped_by == "converged" else monitor.best
-            if monitor.screener is None or monitor.screener.engine is base or self.screening.include_solution:
+            done = monitor.stopped_by == "converged"
+            seen = monitor.last if done else monitor.best
+            whole = len(seen.dist) == base.triplets.n_pairs
+            if whole or (done and self.screening.include_solution):
                 return seen
             dist = base.distances(base.cone.project(seen.M).factor)
             monitor.passes += 0.5 * base.share
@@ -200,12 +217,15 @@ class Walk:
         reduced = len(evaluation.dist) != base.triplets.n_pairs
         return evaluation, monitor.screener.rounding if reduced else base.rounding
 
-    def _smoothings(self):
-        """Return (the smoothings to go on with, the last one first; the first one)."""
+    def _smoothings(self, lam):
+        """Return (the smoothings to go on with, the last one first; the first one): the farther, the coarser."""
         grid = self.problem.loss.smoothings
         if len(grid) == 1:
             return [], grid[0]
-        first = 2 if self.last is None else max(2, grid.index(self.last.smoothing) - 1)
+        first = 2
+        if self.last is not None:
+            coarser = 1 + int(3 * abs(np.log(self.points[-1][0] / lam)))
+            first = max(first, grid.index(self.last.smoothing) - coarser)
         return list(grid[:first:-1]), grid[first]
 
     def _screens_from_the_last(self, working):
@@ -229,10 +249,15 @@ class Walk:
             return self.references[-1]
         problem, last, (lam, M, A) = self.problem, self.last, self.points[-1]
         if self.working is None:
-            made = Reference.at(problem, M, lam, last.smoothing, A, last.error)
-            monitor.passes += 0.5
+            known = last.weights is not None
+            made = Reference.at(problem, M, lam, last.smoothing, A if known else None)
+            passes = 0.5 if known else 1.0
+            if known:
+                made, more = made.put_right(problem, last.weights, last.error, self._squares)
+                passes += more
+            monitor.passes += passes
         else:
-            made, passes = self.working.prove(problem, M, lam, last.smoothing, A, self._squares)
+            made, passes = self.working.prove(problem, M, lam, last.smoothing, A, last.weights, self._squares)
             monitor.passes += passes
             size = float(np.linalg.norm(M))
             off = float(np.linalg.norm(M - self.working.tube.end)) / size if size > 0 else 0.0
@@ -264,7 +289,8 @@ class Walk:
         screening = self.screening
         if screening is None or not (screening.active_set or screening.ranges) or not self.points:
             return None
-        if self.working is None or lam < self.until * (1 - 1e-12) or attempt:
+        serves = self.working is not None and self.until * (1 - 1e-12) <= lam <= self.references[-1].lam
+        if not serves or attempt:
             reference = self._reference(monitor)
             if attempt == _MOST_TUBES:
                 return None
@@ -288,7 +314,8 @@ class Walk:
             error *= factor
         radius = radius if active is True else 0.0 if active else np.inf
         smoothing = reference.sums.smoothing * (1 if len(problem.loss.smoothings) == 1 else 4)
-        zones = self._range_zones(reference, smoothing) if screening.ranges else None
+        # Upwards, where a guarantee closes a hole, ranges would have to be looked up otherwise.
+        zones = self._range_zones(reference, smoothing) if screening.ranges and self.until <= reference.lam else None
         return WorkingSet.around(
             problem,
             reference,
@@ -308,8 +335,8 @@ class Walk:
             scale = reference.lam / self.until if len(self.references) == 1 else 1.0
             return scale * reference.M, scale * reference.dist, max(1.0, scale)
         other = self.references[-2]
-        # Both references have an error of about this size.
-        larger = other.margin_error(self.problem) / reference.margin_error(self.problem)
+        own = reference.margin_error(self.problem)
+        larger = other.margin_error(self.problem) / own if own > 0 else 1.0
         return (
             reference.M + slope * (reference.M - other.M),
             reference.dist + slope * (reference.dist - other.dist),
@@ -350,7 +377,7 @@ class Walk:
             "working": None if self.working is None else list(self._shape),
             "last": [last.smoothing, last.primal, last.error],
         }
-        arrays = {}
+        arrays = {} if last.weights is None else {"weights": last.weights}
         for i, (_, M, A) in enumerate(self.points):
             arrays[f"point M{i}"], arrays[f"point A{i}"] = M, A
         for i, reference in enumerate(self.references):
@@ -365,7 +392,7 @@ class Walk:
             for i, (lam, smoothing, error) in enumerate(meta["references"])
         ]
         self.until, self.error, self.eta, self.known = meta["until"], meta["error"], meta["eta"], meta["known"]
-        self.last = Last(*meta["last"])
+        self.last = Last(*meta["last"], arrays.get("weights"))
         if meta["working"] is not None:
             self.working = self._make_working_set(*meta["working"])
 

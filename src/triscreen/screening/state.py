@@ -217,7 +217,8 @@ class Screener:
         engine.linear_matrix = evaluation.A - engine.assemble(pair_weights)
         self.passes += 0.5 * engine.share
         engine.rounding.linear_error = error + engine.rounding.sum_of_h(sums.alpha)
-        return replace(evaluation, dist=dist, sums=sums, objective=engine.objective(evaluation.M, self.lam, sums))
+        objective = engine.objective(evaluation.M, self.lam, sums)
+        return replace(evaluation, dist=dist, sums=sums, weights=pair_weights, objective=objective)
 
     def _sum_up_linear(self, old, linear):
         """Sum up the constant matrix of the triplets that were decided to be linear, pair by pair."""

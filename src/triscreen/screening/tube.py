@@ -57,6 +57,22 @@ class Reference:
             A, error = problem.assemble(weights), problem.rounding.sum_of_h(sums.alpha)
         return cls(lam, M, dist, weights, A, sums, error)
 
+    def put_right(self, problem, weights, error, squares):
+        """Return (this reference with the A of its own weights, pair work), where A was made of other weights.
+
+        ``error`` bounds the error of that A. Fixed triplets may have strayed, and distances that differ in their last
+        digits give other alphas where the smoothing is small. Only the pairs whose weights differ are looked at.
+        """
+        strayed = self.weights - weights
+        noise = np.abs(strayed) <= 1e-12 * (1 + np.abs(weights))
+        error += float(np.abs(strayed[noise]) @ np.sqrt(squares[noise]))
+        strayed[noise] = 0.0
+        count = np.count_nonzero(strayed)
+        if not count:
+            return replace(self, error=error), 0.0
+        error += problem.rounding.sum_of_h(float(np.abs(strayed).sum()))
+        return replace(self, A=self.A + problem.assemble(strayed), error=error), 0.5 * count / problem.triplets.n_pairs
+
     def evaluate(self, problem, lam):
         """Return (the `Evaluation` over all triplets at some lambda, the rounding of its gap); no pair work."""
         evaluation = problem.evaluate(self.M, self.dist, lam, self.sums.smoothing, (self.sums, None), self.A)
@@ -136,19 +152,20 @@ class WorkingSet:
         fixed[pairs] -= weights
         return cls(engine, pairs, fixed, tube)
 
-    def prove(self, problem, M, lam, smoothing, A, squares):
-        """Return (the `Reference` at M, pair work): whatever the fixed triplets do there. A: as the engine has it."""
-        engine = self.engine
+    def prove(self, problem, M, lam, smoothing, A, weights, squares):
+        """Return (the `Reference` at M, pair work): whatever the fixed triplets do there.
+
+        A is what the engine has there, made of these weights of its pairs (None: not known).
+        """
+        engine, passes = self.engine, 0.5
         made = Reference.at(problem, M, lam, smoothing, A)
-        sums, weights = engine.sweep(made.dist[self.pairs], smoothing)
+        sums, fresh = engine.sweep(made.dist[self.pairs], smoothing)
+        if weights is None:
+            weights = fresh
+            made = replace(made, A=engine.linear_matrix + engine.assemble(fresh))
+            passes += 0.5 * engine.share
+        of_all = self.fixed.copy()
+        of_all[self.pairs] += weights
         error = engine.rounding.linear_error + engine.rounding.sum_of_h(sums.alpha)
-        strayed = made.weights - self.fixed
-        strayed[self.pairs] -= weights
-        noise = np.abs(strayed) <= 1e-12 * (1 + np.abs(self.fixed))
-        error += float(np.abs(strayed[noise]) @ np.sqrt(squares[noise]))
-        strayed[noise] = 0.0
-        count = np.count_nonzero(strayed)
-        if not count:
-            return replace(made, error=error), 0.5
-        error += problem.rounding.sum_of_h(float(np.abs(strayed).sum()))
-        return replace(made, A=A + problem.assemble(strayed), error=error), 0.5 + 0.5 * count / problem.triplets.n_pairs
+        made, more = made.put_right(problem, of_all, error, squares)
+        return made, passes + more

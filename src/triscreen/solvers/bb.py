@@ -84,9 +84,12 @@ class BarzilaiBorwein:
         if objective <= allowed:
             return problem.evaluate(M, dist, lam, smoothing, swept), 1.0
         share = self._search(problem, lam, now, M, dist, slope)
-        M = now.M + share * (M - now.M)
-        dist = now.dist + share * (dist - now.dist)
-        return problem.evaluate(M, dist, lam, smoothing), share
+        while True:
+            point, near = now.M + share * (M - now.M), now.dist + share * (dist - now.dist)
+            swept = problem.sweep(near, smoothing)
+            if share < 1e-12 or problem.objective(point, lam, swept[0]) <= ceiling + 8 * _EPS * abs(ceiling):
+                return problem.evaluate(point, near, lam, smoothing, swept), share
+            share *= 0.25
 
     def _search(self, problem, lam, now, M, dist, slope):
         """Return t in (0, 1) near the minimum of the objective on the segment, by its derivative's sign."""

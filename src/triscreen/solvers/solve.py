@@ -105,7 +105,7 @@ def solve(
     if not solution.converged and solution.stopped_by != "callback":
         warnings.warn(
             f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={lam:.6g} (stopped by "
-            f"{solution.stopped_by} after {solution.n_iter} iterations): {_advice(solution)}",
+            f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -123,7 +123,7 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
             engine, now = monitor.screen_start(now, lam0)
 
     def certify():
-        if screening is not None and screening.include_solution:
+        if screening is not None and screening.include_solution and monitor.stopped_by == "converged":
             # What the monitor saw, not what the solver returned: nothing that a solver claims is believed.
             seen = monitor.last
             rounding = problem.rounding if monitor.screener is None else monitor.screener.rounding
@@ -223,7 +223,8 @@ def _core_start(problem, start):
     return problem.checked(M, "start")[1]
 
 
-def _advice(solution):
+def advice(solution):
+    """What to do about a solution that missed its gap."""
     if solution.stopped_by == "rounding":
         proven = solution.rounding / abs(solution.primal)
         return (
