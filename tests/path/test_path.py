@@ -451,11 +451,11 @@ def test_a_wrong_prediction_costs_work_and_not_the_answer(monkeypatch):
 def test_a_lambda_that_ends_early_is_reported_as_it_is_and_spoils_no_other(screening, gamma, seed):
     """Found by an attack: the best point of one working set was taken for one of the next."""
     case = make_case(seed, n=40, d=4, m=500, gamma=gamma)
-    for max_iter in (1, 3, 5):
-        lambdas = case.problem.lambda_max() * 0.6 ** np.arange(8)
+    for max_iter, ratio, tol in itertools.product((3, 5), (0.9, 0.6), (1e-6, 1e-9)):
+        lambdas = case.problem.lambda_max() * ratio ** np.arange(8)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ts.ConvergenceWarning)
-            path = ts.solve_path(case.problem, lambdas, tol=1e-9, max_iter=max_iter, screening=screening)
+            path = ts.solve_path(case.problem, lambdas, tol=tol, max_iter=max_iter, screening=screening)
         for t, certificate in enumerate(path.certify()):
             assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-8)
             assert certificate.gap <= path.gaps[t] * (1 + 1e-6) + 1e-9 * certificate.primal

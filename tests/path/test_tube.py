@@ -63,10 +63,12 @@ def test_inside_the_tube_the_working_set_has_the_value_and_gap_of_all_triplets(o
 
 
 @pytest.mark.parametrize("options", CASES)
-def test_a_fixed_triplet_keeps_its_zone_at_both_ends_and_by_its_norm_between_and_around(options):
+@pytest.mark.parametrize("d", [1, 4])
+@pytest.mark.parametrize("radius", [0.0, 0.02, 0.1, 0.3])
+def test_a_fixed_triplet_keeps_its_zone_at_both_ends_and_by_its_norm_between_and_around(options, d, radius):
     """By brute force over the listed triplets: fixed means decided by the exact norm too."""
-    case = make_case(3, n=40, d=4, m=600, **options)
-    problem, _, reference, tube, _, working, _ = a_tube(case, 3, radius=0.02)
+    case = make_case(3, n=60, d=d, m=900, **options)
+    problem, _, reference, tube, _, working, _ = a_tube(case, 3, radius=radius)
     dist = problem.distances(problem.cone.project(tube.end).factor)
     positive, negative = problem.triplets.pair_numbers(np.ones(problem.triplets.n_triplets, dtype=bool))
     ends = [d[negative] - d[positive] for d in (reference.dist, dist)]
