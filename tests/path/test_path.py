@@ -254,6 +254,7 @@ def test_a_path_is_saved_and_loaded_bit_by_bit(tmp_path):
 
 
 def test_a_path_is_a_table_and_a_sequence():
+    pytest.importorskip("pandas")
     case = make_case(7, n=40, d=4, m=500)
     path = ts.solve_path(case.problem, ratio=0.7, n_lambdas=4)
     frame = path.to_frame()
@@ -458,7 +459,8 @@ def test_a_lambda_that_ends_early_is_reported_as_it_is_and_spoils_no_other(scree
             path = ts.solve_path(case.problem, lambdas, tol=tol, max_iter=max_iter, screening=screening)
         for t, certificate in enumerate(path.certify()):
             assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-8)
-            assert certificate.gap <= path.gaps[t] * (1 + 1e-6) + 1e-9 * certificate.primal
+            # A hinge that ends with a smoothing of 1e-12 has alphas that the last digit of M decides.
+            assert certificate.gap <= path.gaps[t] * (1 + 1e-6) + (1e-9 if gamma else 1e-7) * certificate.primal
 
 
 @pytest.mark.parametrize("screening", SWITCHES[1:])
