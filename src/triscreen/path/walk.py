@@ -108,7 +108,7 @@ class Walk:
             working = self._working_set(lam, ahead, attempt, monitor)
             evaluation, rounding = self._solve_on(working, lam, start if attempt == 0 else None, monitor)
             error = rounding.matrix(evaluation.A, evaluation.sums.alpha)
-            self._accept_point(lam, evaluation, error, working)
+            self._accept_point(lam, evaluation, error)
             bound = gap_error(rounding, evaluation, lam)
             # Zones from ranges hold at a solution, not at whatever else.
             proven = monitor.stopped_by == "converged" or not self.screening or not self.screening.ranges
@@ -160,13 +160,11 @@ class Walk:
             M = M - min(self.eta, 1 / lam) * (lam * M - A)
         return cone.project(M)
 
-    def _accept_point(self, lam, evaluation, error, working):
+    def _accept_point(self, lam, evaluation, error):
         if self.points and self.points[-1][0] == lam:
             self.points.pop()
         self.points = [*self.points[-1:], (lam, evaluation.M, evaluation.A)]
-        base = self.problem if working is None else working.engine
-        weights = evaluation.weights if len(evaluation.dist) == base.triplets.n_pairs else None
-        self.last = Last(evaluation.sums.smoothing, evaluation.primal, error, weights)
+        self.last = Last(evaluation.sums.smoothing, evaluation.primal, error, evaluation.weights)
         self.known = False
 
     def _solve_on(self, working, lam, start, monitor):
@@ -193,12 +191,18 @@ class Walk:
             if self.screening.at_start:
                 engine, now = monitor.screen_start(now, None)
 
+        bounds = base.rounding
+
         def certify():
+            nonlocal bounds
             done = monitor.stopped_by == "converged"
             seen = monitor.last if done else monitor.best
-            whole = len(seen.dist) == base.triplets.n_pairs
-            if whole or (done and self.screening.include_solution):
+            if monitor.screener is None or monitor.screener.engine is base:
                 return seen
+            if done and self.screening.include_solution:
+                bounds = monitor.screener.rounding
+                return replace(seen, weights=None)  # they are not those of all pairs of the base
+            bounds = base.rounding
             dist = base.distances(base.cone.project(seen.M).factor)
             monitor.passes += 0.5 * base.share
             best = None
@@ -214,8 +218,7 @@ class Walk:
             return best
 
         evaluation = run(engine, lam, self.solver, now, smoothings, monitor, certify)
-        reduced = len(evaluation.dist) != base.triplets.n_pairs
-        return evaluation, monitor.screener.rounding if reduced else base.rounding
+        return evaluation, bounds
 
     def _smoothings(self, lam):
         """Return (the smoothings to go on with, the last one first; the first one): the farther, the coarser."""
