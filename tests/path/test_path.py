@@ -470,7 +470,7 @@ def test_a_lambda_that_ends_early_is_reported_as_it_is_and_spoils_no_other(scree
             path = ts.solve_path(case.problem, lambdas, tol=tol, max_iter=max_iter, screening=screening)
         for t, certificate in enumerate(path.certify()):
             assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-8)
-            # The last digit of a margin moves the alpha of a hinge by that digit over its smoothing (1e-12 at the least).
+            # The last digit of a margin moves the alpha of a hinge by that digit over its smoothing (down to 1e-12).
             digits = 1e-9 + 1e-18 / path[t].smoothing
             assert certificate.gap <= path.gaps[t] * (1 + 1e-6) + digits * certificate.primal
 

@@ -57,8 +57,8 @@ class Solution:
     M : array
         (d, d); for the diagonal cone the vector (d,).
     primal, dual, gap, rel_gap : float
-        Exactly what ``problem.certificate(M, lam)`` returns (of a path: up to rounding, and for the hinge with the alphas
-        that the path ended with); |M - M*|_F <= `radius`.
+        Exactly what ``problem.certificate(M, lam)`` returns (of a path: up to rounding, and for the hinge with the
+        alphas that the path ended with); |M - M*|_F <= `radius`.
     tol : float
         The relative gap that was asked for.
     rounding : float
