@@ -23,7 +23,7 @@ from triscreen.persistence import load, save
 from triscreen.problem import Certificate, Problem
 from triscreen.screening import Screening, Sphere
 from triscreen.solvers import Solution, State, solve
-from triscreen.triplets import given_triplets, knn_triplets
+from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
 
 __version__ = "0.1.0.dev0"
 
@@ -42,10 +42,12 @@ __all__ = [
     "Solution",
     "Sphere",
     "State",
+    "all_triplets",
     "given_triplets",
     "knn_triplets",
     "load",
     "save",
     "solve",
     "solve_path",
+    "triplet_count",
 ]

@@ -57,6 +57,10 @@ class PSD(Cone):
         """Shape of an element."""
         return (dim, dim)
 
+    def element(self, factor):
+        """Return F F'."""
+        return factor @ factor.T
+
     def project(self, B):
         """Project a symmetric matrix: keep the positive eigenvalues."""
         values, vectors = np.linalg.eigh(B)
@@ -150,6 +154,10 @@ class Diagonal(Cone):
     def shape(self, dim):
         """Shape of an element."""
         return (dim,)
+
+    def element(self, factor):
+        """Return the vector of the diagonal whose square roots these are."""
+        return np.square(factor)
 
     def project(self, B):
         """Project a vector: keep the positive entries."""

@@ -24,16 +24,16 @@ class Curvature:
 
     def __init__(self, engine, evaluation):
         self._smoothing = evaluation.sums.smoothing
-        selection, count = engine.triplets.curved(evaluation.dist, self._smoothing)
-        triplets, pairs, points = engine.triplets.restrict(selection)
+        triplets, pairs, points, count = engine.triplets.curved_part(
+            engine.points, evaluation.dist, self._smoothing, engine.threads
+        )
         self._triplets, self._points, self._dist = triplets, engine.points[points], evaluation.dist[pairs]
         self._cone, self._threads = engine.cone, engine.threads
-        self.share = engine.share * len(pairs) / max(1, engine.triplets.n_pairs)
+        self.share = engine.share * triplets.n_pairs / max(1, engine.triplets.n_pairs)
         dim = engine.points.shape[1]
         unknowns = dim if evaluation.M.ndim == 1 else dim * (dim + 1) / 2
-        euclid = triplets.distances(self._points, self._threads)
-        weight = 1.0 if triplets.weights is None else float(triplets.weights.mean()) if count else 0.0
-        square = 2 * float(np.square(euclid).mean()) if len(euclid) else 0.0
+        weight = triplets.total_weight / triplets.n_triplets if triplets.n_triplets else 0.0
+        square = 2 * triplets.typical_square(self._points, self._threads)
         self.mean = weight * count * square / (self._smoothing * unknowns)
 
     def times(self, V):

@@ -80,7 +80,7 @@ class Engine:
 
     def distances(self, factor):
         """Pair distances under F F' (half a pass)."""
-        return self.triplets.distances(self.cone.embed(self.points, factor, self.threads), self.threads)
+        return self.triplets.distances_under(self.cone, self.points, factor, self.threads)
 
     def sweep(self, dist, smoothing):
         """Loss and dual sums over the triplets, and pair weights."""
@@ -97,7 +97,7 @@ class Engine:
     def slope(self, M, step, lam, pair_weights, dist_step):
         """Return the derivative of the smoothed objective at M along a step under which pair distances change so."""
         fixed = 0.0 if self.linear_matrix is None else float(np.vdot(self.linear_matrix, step))
-        return lam * float(np.vdot(M, step)) - float(pair_weights @ dist_step) - fixed
+        return lam * float(np.vdot(M, step)) - self.triplets.inner(pair_weights, dist_step, self.cone) - fixed
 
     def evaluate(self, M, dist, lam, smoothing, swept=None, A=None):
         """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep, and A) are known."""
@@ -134,11 +134,16 @@ class Engine:
             Threads(self.threads.n_jobs),
             self.linear_matrix,
             self.linear_weight,
-            self.share * len(pairs) / max(1, self.triplets.n_pairs),
+            self.share * triplets.n_pairs / max(1, self.triplets.n_pairs),
         )
         less.point_error = self.point_error
         less.rounding = self.rounding.reduced(less, pairs, self.rounding.linear_error)
         return less
+
+    @property
+    def sweep_share(self):
+        """What another sweep at known distances counts as a pass: nothing, or all of it where these are not kept."""
+        return 0.0 if self.triplets.listed else self.share
 
     @cached_property
     def rounding(self):

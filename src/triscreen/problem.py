@@ -14,6 +14,7 @@ of the data where that pays). Users see M in the coordinates of X.
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,8 @@ from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.losses import SmoothedHinge, check_loss
 from triscreen.span import span_basis
 from triscreen.triplets import TripletSet
+
+_SAMPLED_ANCHORS = 64
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,31 @@ class Certificate:
         return self.gap / abs(self.primal)
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """What a problem takes.
+
+    Attributes
+    ----------
+    n_triplets, n_pairs : int
+    bytes : int
+        Of the problem and an evaluation.
+    seconds : float
+        One pass: loss, gradient, dual and gap over all triplets.
+    """
+
+    n_triplets: int
+    n_pairs: int
+    bytes: int
+    seconds: float
+
+    def __str__(self):
+        return (
+            f"{self.n_triplets:,} triplets over {self.n_pairs:,} pairs: about {self.seconds:.2g} s a pass and "
+            f"{self.bytes / 1e6:.3g} MB"
+        )
+
+
 class Problem(Engine):
     """Regularised triplet loss minimisation over a cone of metrics.
 
@@ -65,7 +93,7 @@ class Problem(Engine):
     X : array, shape (n, d)
         Points; copied, never changed.
     triplets : TripletSet
-        From `knn_triplets` or `given_triplets`.
+        From `knn_triplets`, `all_triplets` or `given_triplets`.
     loss : SmoothedHinge or Hinge
     cone : {"psd", "diagonal"}
         Full positive semi-definite M, or M = diag(m) with m >= 0. For the diagonal cone every M is the vector m.
@@ -101,13 +129,14 @@ class Problem(Engine):
         self.memory_budget = as_positive(memory_budget, "memory_budget", none="no limit")
         if not isinstance(triplets, TripletSet):
             raise InputError(
-                f"triplets is a {type(triplets).__name__}: make a set with ts.knn_triplets(X, y, k) or "
-                "ts.given_triplets(indices)"
+                f"triplets is a {type(triplets).__name__}: make a set with ts.knn_triplets(X, y, k), "
+                "ts.all_triplets(X, y) or ts.given_triplets(indices)"
             )
         X = as_points(X)
         triplets.check_points(len(X))
         self.n_points, self.n_features = X.shape
-        self._check_memory(cone, triplets)
+        self._check_memory(cone, triplets, threads.n_jobs)
+        triplets = triplets.within(self.memory_budget, self.n_features, threads.n_jobs)
         X = X if triplets.point_ids is None else X[triplets.point_ids]
         centred = X - X.mean(axis=0)
         self.basis, points = None, centred
@@ -139,6 +168,8 @@ class Problem(Engine):
         """
         lam = self.check_lam(lam)
         _, core, outside = self.checked(M)
+        if alpha is not None and not self.triplets.numbered:
+            raise InputError("alpha is given: all triplets are never listed, so alphas cannot be given one by one")
         alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)
         beyond = 0.5 * lam * outside
         dist = self.distances(self.cone.project(core).factor)
@@ -189,7 +220,8 @@ class Problem(Engine):
     @cached_property
     def _sum_of_h(self):
         """(Pair weights, S, its projection) with S = sum_t w_t H_t; S_+/lam is the optimum for large lam."""
-        _, pair_weights = self.sweep(np.zeros(self.triplets.n_pairs), 1.0)  # margins 0, so every alpha is 1
+        nothing = self.cone.project(np.zeros(self.cone.shape(self.points.shape[1])))
+        _, pair_weights = self.sweep(self.distances(nothing.factor), 1.0)  # margins 0, so every alpha is 1
         S = self.assemble(pair_weights)
         return pair_weights, S, self.cone.project(S)
 
@@ -198,8 +230,8 @@ class Problem(Engine):
         pair_weights, _, projection = self._sum_of_h
         factor = projection.factor
         # Eigenvalues that rounding alone can explain are zero.
-        euclid = self.triplets.distances(self.points, self.threads)
-        noise = 8 * self.points.shape[1] * np.finfo(float).eps * float(np.abs(pair_weights) @ euclid)
+        magnitude = self.triplets.magnitude(pair_weights, self.points, self.threads)
+        noise = 8 * self.points.shape[1] * np.finfo(float).eps * magnitude
         factor = factor * (np.square(factor).sum(axis=0) > noise if factor.ndim == 2 else np.square(factor) > noise)
         return max(0.0, self.triplets.largest_margin(self.distances(factor)))
 
@@ -243,15 +275,52 @@ class Problem(Engine):
         dist = self.distances(self.cone.project(core).factor)
         return M, self.evaluate(core, dist, lam, self.loss.smoothings[-1]), outside
 
-    def _check_memory(self, cone, triplets):
+    @single_threaded_blas()
+    def estimate(self):
+        """Measure what one pass takes, on a small part of it where there are many anchors.
+
+        Returns
+        -------
+        Estimate
+            A solution takes some 10 to 100 passes, a whole path some hundred.
+
+        Examples
+        --------
+        >>> import triscreen as ts
+        >>> from sklearn.datasets import load_digits
+        >>> X, y = load_digits(return_X_y=True)
+        >>> ts.Problem(X, ts.all_triplets(X, y)).estimate().n_triplets
+        519439560
+        """
+        triplets = self.triplets.sample(_SAMPLED_ANCHORS)
+        part = Engine(self.points, triplets, self.loss, self.cone, Threads(self.threads.n_jobs))
+        dim = self.points.shape[1]
+        M = self.cone.project(np.ones(dim) if self.cone.name == "diagonal" else np.eye(dim))
+        seconds = []
+        for _ in range(2):  # the first one compiles
+            begin = time.perf_counter()
+            part.evaluate(M.plus, part.distances(M.factor), 1.0, self.loss.smoothings[0])
+            seconds.append(time.perf_counter() - begin)
+        return Estimate(
+            n_triplets=self.triplets.n_triplets,
+            n_pairs=self.triplets.n_pairs,
+            bytes=int(self._bytes(self.cone, self.triplets, self.threads.n_jobs, rows=None)),
+            seconds=min(seconds) * self.triplets.n_pairs / max(1, triplets.n_pairs),
+        )
+
+    def _bytes(self, cone, triplets, n_jobs, rows=1):
+        # The centred points, the embedded points, rows of the Laplacian.
+        n, dim = self.n_points, self.n_features
+        points = 8 * (3 * n * dim + 8 * dim * (dim if cone.name == "psd" else 1))
+        return points + triplets.bytes_needed(dim, n_jobs, rows)
+
+    def _check_memory(self, cone, triplets, n_jobs):
         n, dim, pairs = self.n_points, self.n_features, triplets.n_pairs
-        # The centred points, the embedded points, rows of the Laplacian; distance and weight of each pair, twice.
-        needed = 8 * (3 * n * dim + 4 * pairs + 8 * dim * (dim if cone.name == "psd" else 1))
-        needed += triplets.nbytes
+        needed = self._bytes(cone, triplets, n_jobs)
         if self.memory_budget is not None and needed > self.memory_budget:
             raise InputError(
                 f"memory_budget={self.memory_budget:.3g}: {n} points of {dim} features with {pairs} pairs take about "
-                f"{needed:.3g} bytes; raise the budget, or take fewer neighbours, points or features"
+                f"{needed:.3g} bytes; {triplets.advice}"
             )
 
     def __repr__(self):

@@ -45,26 +45,34 @@ class Rounding:
         self.linear_error = 0.0
         triplets, dim = engine.triplets, engine.points.shape[1]
         sizes = np.sqrt(np.einsum("ij,ij->i", engine.points, engine.points))
-        self._reach = sizes[triplets.first] + sizes[triplets.second]
-        self._farthest = float(self._reach.max(initial=0.0))
+        largest = float(sizes.max(initial=0.0))
+        self._largest = largest
         self._distance = (2 * dim + 16 + point_error) * U
         self._relative = (2 * dim + 16) * U
-        largest = float(sizes.max(initial=0.0))
         self.norm_factor = 1 + self._relative
         self.norm_offset = 16 * self._distance * largest**2
-        euclid = triplets.distances(engine.points, engine.threads)
         terms = len(engine.points) + triplets.most_pairs_at_a_point() + triplets.most_triplets_at_a_pair()
-        self._matrix = 2 * (terms + 8 * dim + point_error) * U * float((np.sqrt(euclid) * self._reach).max(initial=0.0))
-        self._dim = dim
+        if triplets.listed:
+            self._reach = sizes[triplets.first] + sizes[triplets.second]
+            self._farthest = float(self._reach.max(initial=0.0))
+            euclid = triplets.distances(engine.points, engine.threads)
+            reach = float((np.sqrt(euclid) * self._reach).max(initial=0.0))
+        else:
+            self._reach, reach = None, 4 * largest**2
+        self._matrix = 2 * (terms + 8 * dim + point_error) * U * reach
+        self._dim, self._point_error = dim, point_error
 
     def reduced(self, engine, pairs, linear_error):
         """Return the bounds for an engine with these pairs of ours, whose constant matrix is off by linear_error.
 
         What holds for all pairs and points holds for some of them.
         """
-        less = copy(self)
+        if self._reach is None and engine.triplets.listed:
+            less = Rounding(engine, self._point_error)
+        else:
+            less = copy(self)
+            less._reach = None if self._reach is None else self._reach[pairs]
         less.engine, less.linear_error = engine, linear_error
-        less._reach = self._reach[pairs]
         return less
 
     def distances(self, dist, trace):
@@ -86,9 +94,14 @@ class Rounding:
 
     def margin(self, dist, trace):
         """Bound on the error of any margin under F F' (by the largest distance and the farthest pair)."""
+        triplets, gamma = self.engine.triplets, self.engine.loss.gamma
+        if self._reach is None:
+            return 16 * self._distance * self._largest**2 * dist.size + triplets.quantum(dist.largest, gamma)
         longest = float(dist.max(initial=0.0))
         step = self._distance * np.sqrt(max(trace, 0.0)) * self._farthest
-        return 2 * (2 * np.sqrt(longest) * step + step * step + self._relative * longest)
+        return 2 * (2 * np.sqrt(longest) * step + step * step + self._relative * longest) + triplets.quantum(
+            longest, gamma
+        )
 
     def gap(self, M, A, plus, dist, gap, weight, lam, own_alpha):
         """Bound on how much the exact gap may exceed the computed one.

@@ -257,7 +257,7 @@ def test_passes_count_what_was_done():
     case.problem.triplets.distances = lambda *a: counted.append(1) or real(*a)
     sol = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), screening=None, solver="bb")
     assert sol.passes == sol.n_iter + 1
-    assert len(counted) - 3 == sol.n_iter + 1  # two for lambda_max, one for the certificate
+    assert len(counted) - 4 == sol.n_iter + 1  # three for lambda_max, one for the certificate
 
 
 def test_small_steady_gains_are_no_stall():

@@ -221,7 +221,7 @@ def _wants_stop(answer):
 def _identity_of(problem):
     """What makes a problem this one."""
     triplets = problem.triplets
-    parts = [triplets.first, triplets.second, problem.points]
+    parts = [problem.points]
     parts += [value for _, value in sorted(vars(triplets).items()) if isinstance(value, np.ndarray)]
     return {"problem": fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
 

@@ -20,6 +20,7 @@ import numpy as np
 from triscreen.engine import Evaluation
 from triscreen.screening.ranges import rrpb_ranges
 from triscreen.screening.rounding import gap_error
+from triscreen.screening.spheres import rrpb
 from triscreen.screening.tube import Reference, Tube, WorkingSet
 from triscreen.solvers.base import Monitor
 from triscreen.solvers.solve import run
@@ -96,6 +97,8 @@ class Walk:
     eta: float = np.inf  # the solver's last step size
     last: Last | None = None
     known: bool = False  # is the last point the last reference?
+    wait: int = 0  # so many lambdas before the next try, where too much stayed in the working set
+    patience: int = 1
 
     def step(self, lam, ahead, max_seconds=None):
         """Solve for lam; the tube, if a new one is needed, shall serve down to the lambda ``ahead``."""
@@ -252,7 +255,7 @@ class Walk:
             return self.references[-1]
         problem, last, (lam, M, A) = self.problem, self.last, self.points[-1]
         if self.working is None:
-            known = last.weights is not None
+            known = last.weights is not None and problem.triplets.numbered
             made = Reference.at(problem, M, lam, last.smoothing, A if known else None)
             passes = 0.5 if known else 1.0
             if known:
@@ -281,7 +284,9 @@ class Walk:
 
     @property
     def _squares(self):
-        """|delta|^4 of all pairs."""
+        """|delta|^4 of all pairs, where these are listed."""
+        if not self.problem.triplets.listed:
+            return None
         if not hasattr(self, "_squares_"):
             euclid = self.problem.triplets.distances(self.problem.points, self.problem.threads)
             self._squares_ = np.square(euclid * (1 + 1e-12) + self.problem.rounding.norm_offset)
@@ -292,6 +297,11 @@ class Walk:
         screening = self.screening
         if screening is None or not (screening.active_set or screening.ranges) or not self.points:
             return None
+        if self.wait > 0 and not attempt:
+            self.wait -= 1
+            self.working = None
+            return None
+        problem = self.problem
         serves = self.working is not None and self.until * (1 - 1e-12) <= lam <= self.references[-1].lam
         if not serves or attempt:
             reference = self._reference(monitor)
@@ -301,8 +311,10 @@ class Walk:
             spread = _WIDE if self.until < lam * (1 - 1e-12) else _NARROW
             radius = spread * self.error * float(np.linalg.norm(reference.M)) * 4**attempt
             self.working = self._make_working_set(radius, straight=attempt == 0)
-            monitor.passes += 0.5 * self.working.engine.share
             self._scanned += 1
+            monitor.passes += 0.5 * self.working.engine.share if problem.triplets.numbered else 1.0
+            if self.working is None:
+                self.wait = self.patience = min(16, 2 * self.patience)
         return self.working
 
     def _make_working_set(self, radius, straight):
@@ -317,6 +329,8 @@ class Walk:
             error *= factor
         radius = radius if active is True else 0.0 if active else np.inf
         smoothing = reference.sums.smoothing * (1 if len(problem.loss.smoothings) == 1 else 4)
+        if not problem.triplets.numbered:
+            return self._by_balls(reference, Tube(reference.M, end, radius), dist, error, smoothing)
         # Upwards, where a guarantee closes a hole, ranges would have to be looked up otherwise.
         zones = self._range_zones(reference, smoothing) if screening.ranges and self.until <= reference.lam else None
         return WorkingSet.around(
@@ -330,6 +344,22 @@ class Walk:
             both=active != "loss",
             zones=zones,
         )
+
+    def _by_balls(self, reference, tube, end, error, smoothing):
+        """Return the working set where triplets have no numbers: of the tube, or of ranges where there is none."""
+        problem, ends, radii = self.problem, (reference.dist, end), (tube.radius, tube.radius)
+        if not np.isfinite(tube.radius):
+            if self.until > reference.lam:
+                return None
+            # Each range of lambda is an interval, so it is enough that RRPB decides at both of its ends.
+            eps, away = self._doubts(reference)
+            lam0, lam = reference.lam, self.until
+            far = rrpb(reference.M, lam0, lam, eps).radius
+            ends, radii = (reference.dist, (lam0 + lam) / (2 * lam) * reference.dist), (eps + away, far + away)
+            error *= (lam0 + lam) / (2 * lam)
+        both = self.screening.active_set != "loss"
+        own = reference.sums.smoothing
+        return WorkingSet.of_balls(problem, ends, radii, error, tube, own, 1 - smoothing, both)
 
     def _tube_end(self, reference):
         """Return (M, its pair distances, by how much larger their errors are) as expected at ``until``."""
@@ -346,13 +376,21 @@ class Walk:
             1 + slope + slope * larger,
         )
 
+    def _doubts(self, reference):
+        """Return how far M* at the reference's lambda, and any solution with the gap wanted down to ``until``, may be.
+
+        The first from the reference, the second from M* at its own lambda.
+        """
+        evaluation, bound = reference.evaluate(self.problem, reference.lam)
+        eps = np.sqrt(2 * (evaluation.gap + bound) / reference.lam) + self.problem.rounding.element(reference.M)
+        # Any solution with the gap wanted lies that close to M*; the optimal objective falls with lambda.
+        away = np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.until))
+        return float(eps), float(away)
+
     def _range_zones(self, reference, smoothing):
         """Return the zones that RRPB proves down to ``until``, for M* and for any solution with the gap wanted."""
         problem, triplets = self.problem, self.problem.triplets
-        evaluation, bound = reference.evaluate(problem, reference.lam)
-        eps = np.sqrt(2 * (evaluation.gap + bound) / reference.lam) + problem.rounding.element(reference.M)
-        # Any solution with the gap wanted lies that close to M*; the optimal objective falls with lambda.
-        away = np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.until))
+        eps, away = self._doubts(reference)
         size, error = float(np.linalg.norm(reference.M)), reference.margin_error(problem)
         zones = np.zeros(triplets.n_triplets, dtype=np.int8)
         positive, negative = triplets.pair_numbers(np.ones(triplets.n_triplets, dtype=bool))
@@ -377,6 +415,7 @@ class Walk:
             "error": self.error,
             "eta": self.eta,
             "known": self.known,
+            "wait": [self.wait, self.patience],
             "working": None if self.working is None else list(self._shape),
             "last": [last.smoothing, last.primal, last.error],
         }
@@ -395,6 +434,7 @@ class Walk:
             for i, (lam, smoothing, error) in enumerate(meta["references"])
         ]
         self.until, self.error, self.eta, self.known = meta["until"], meta["error"], meta["eta"], meta["known"]
+        self.wait, self.patience = meta["wait"]
         self.last = Last(*meta["last"], arrays.get("weights"))
         if meta["working"] is not None:
             self.working = self._make_working_set(*meta["working"])

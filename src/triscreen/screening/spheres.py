@@ -12,7 +12,7 @@ distances are already known cost nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -138,6 +138,11 @@ def mid(cone, evaluation, lam):
         terms,
         normal_of(cone, evaluation.dual_point),
     )
+
+
+def known(sphere, dist):
+    """Return a sphere of one term whose pair distances are known."""
+    return replace(sphere, terms=(replace(sphere.terms[0], dist=dist),))
 
 
 def split(cone, center):

@@ -125,8 +125,7 @@ class Screener:
         gap = engine.triplets.cross_slack(
             evaluation.dist, evaluation.sums.smoothing, dist / lam, engine.loss.gamma, engine.threads
         )
-        sphere = spheres.cdgb(engine.cone, evaluation, lam, gap)
-        return replace(sphere, terms=(replace(sphere.terms[0], dist=dist),))
+        return spheres.known(spheres.cdgb(engine.cone, evaluation, lam, gap), dist)
 
     def _shrink_if_it_pays(self, evaluation):
         """Let decided triplets go once enough of them have gathered; returns the evaluation to go on with."""
@@ -136,15 +135,20 @@ class Screener:
         self._last_undecided = undecided
         return self._shrink(evaluation)
 
+    def _radius(self, sphere, evaluation):
+        """Return the sphere's radius, safe in floating point and, if wanted, with the solution inside."""
+        radius = safe_radius(self.rounding, sphere, evaluation, self.lam)
+        if self.screening.include_solution:
+            # Both the gap and its rounding may be tol P at the end, and P no more than now.
+            radius += np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
+        return float(radius)
+
     def _apply(self, sphere, evaluation, n_iter):
         """Run the rules, cheap to dear, on one sphere."""
         if not self.undecided:
             return
         engine, rounding = self.engine, self.rounding
-        radius = safe_radius(rounding, sphere, evaluation, self.lam)
-        if self.screening.include_solution:
-            # Both the gap and its rounding may be tol P at the end, and P no more than now.
-            radius += np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
+        radius = self._radius(sphere, evaluation)
         if not np.isfinite(radius):
             return
         region, passes = rules.prepare(engine, sphere, radius, rounding)

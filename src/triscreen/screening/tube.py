@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from triscreen.engine import Engine
+from triscreen.screening.pairs import fixed_part
 from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import trace
 from triscreen.triplets import Sums
@@ -110,8 +111,8 @@ class WorkingSet:
         Over these triplets; the others are fixed.
     pairs : array
         The engine's pairs in the problem.
-    fixed : array
-        Weight that the fixed triplets give to every pair of the problem.
+    fixed : array or None
+        Weight that the fixed triplets give to every pair of the problem; None where these are not listed.
     tube : Tube
     """
 
@@ -139,6 +140,9 @@ class WorkingSet:
         zones : int8 array, optional
             Triplets that are decided anyway.
         """
+        if not problem.triplets.numbered:
+            radii = (tube.radius, tube.radius)
+            return cls.of_balls(problem, (reference.dist, end), radii, error, tube, reference.sums.smoothing, low, both)
         selection = problem.triplets.near(
             (reference.dist, end), squares, tube.radius, error, low, both, zones, problem.threads
         )
@@ -152,11 +156,27 @@ class WorkingSet:
         fixed[pairs] -= weights
         return cls(engine, pairs, fixed, tube)
 
+    @classmethod
+    def of_balls(cls, problem, ends, radii, error, tube, smoothing, low, both=True):
+        """Fix what keeps its zone in two balls, where triplets have no numbers; None: too much would stay.
+
+        ``ends`` are the pair distances at their centres; at the first, fixed triplets have the alphas of their zones.
+        """
+        offset = problem.rounding.norm_offset
+        found = problem.triplets.reduce(
+            problem.points, ends, radii, error, offset, low, both, smoothing, problem.threads
+        )  # fmt: skip
+        if found.triplets is None:
+            return None
+        return cls(fixed_part(problem, found), found.pairs, None, tube)
+
     def prove(self, problem, M, lam, smoothing, A, weights, squares):
         """Return (the `Reference` at M, pair work): whatever the fixed triplets do there.
 
         A is what the engine has there, made of these weights of its pairs (None: not known).
         """
+        if not problem.triplets.numbered:
+            return Reference.at(problem, M, lam, smoothing), 1.0
         engine, passes = self.engine, 0.5
         made = Reference.at(problem, M, lam, smoothing, A)
         sums, fresh = engine.sweep(made.dist[self.pairs], smoothing)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen.screening.pairs import PairScreener
 from triscreen.screening.state import Screener
 
 # Stop when this many iterations in a row have not brought the gap down.
@@ -192,7 +193,8 @@ class Monitor:
     def watch(self, engine, screening):
         """Screen this engine from now on."""
         self.every = screening.every
-        self.make_screener = lambda: Screener(engine, screening, self.lam, self.tol)
+        kind = Screener if engine.triplets.numbered else PairScreener
+        self.make_screener = lambda: kind(engine, screening, self.lam, self.tol)
 
     def screen_start(self, evaluation, lam0):
         """Screen before the first iteration; returns the engine and the evaluation to start with."""

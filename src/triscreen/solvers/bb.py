@@ -60,8 +60,8 @@ class BarzilaiBorwein:
                 monitor.stopped_by = monitor.stopped_by or "stalled"
                 return problem, now, eta, True
             dist = problem.distances(trial.factor)
-            after, share = self.accept(problem, lam, now, trial.plus, dist, slope, max(recent))
-            monitor.passes += problem.share
+            after, share, sweeps = self.accept(problem, lam, now, trial.plus, dist, slope, max(recent))
+            monitor.passes += problem.share + (sweeps - 1) * problem.sweep_share
             taken += 1
             eta = monitor.eta = self._next_eta(now, after, lam, gradient, eta * share, taken)
             now = after
@@ -76,23 +76,24 @@ class BarzilaiBorwein:
         return problem, now, eta, False
 
     def accept(self, problem, lam, now, M, dist, slope, ceiling):
-        """Return the evaluation at M, or at a lower point of the segment from now.M to M, and how far along it lies."""
+        """Return (the evaluation at M or at a lower point of the segment from now.M, how far along it lies, sweeps)."""
         smoothing = now.sums.smoothing
         swept = problem.sweep(dist, smoothing)
         objective = problem.objective(M, lam, swept[0])
         allowed = ceiling + 1e-4 * slope + 8 * _EPS * abs(ceiling)
         if objective <= allowed:
-            return problem.evaluate(M, dist, lam, smoothing, swept), 1.0
-        share = self._search(problem, lam, now, M, dist, slope)
+            return problem.evaluate(M, dist, lam, smoothing, swept), 1.0, 1
+        share, sweeps = self._search(problem, lam, now, M, dist, slope)
         while True:
+            sweeps += 1
             point, near = now.M + share * (M - now.M), now.dist + share * (dist - now.dist)
             swept = problem.sweep(near, smoothing)
             if share < 1e-12 or problem.objective(point, lam, swept[0]) <= ceiling + 8 * _EPS * abs(ceiling):
-                return problem.evaluate(point, near, lam, smoothing, swept), share
+                return problem.evaluate(point, near, lam, smoothing, swept), share, sweeps
             share *= 0.25
 
     def _search(self, problem, lam, now, M, dist, slope):
-        """Return t in (0, 1) near the minimum of the objective on the segment, by its derivative's sign."""
+        """Return t in (0, 1) near the minimum of the objective on the segment, by its derivative's sign; and sweeps."""
         smoothing = now.sums.smoothing
         step, dist_step = M - now.M, dist - now.dist
 
@@ -102,7 +103,9 @@ class BarzilaiBorwein:
 
         low, high, at_low = 0.0, 1.0, slope
         t = 0.1
-        for _ in range(self.max_search):
+        sweeps = 1
+        while sweeps <= self.max_search:
+            sweeps += 1
             value = derivative(t)
             if abs(value) <= 0.1 * abs(slope) or high - low <= 1e-3 * high:
                 break
@@ -116,7 +119,7 @@ class BarzilaiBorwein:
                 t = high * max(0.1, min(0.5, at_low / (at_low - at_high)))
             else:
                 t = low + (high - low) * max(0.1, min(0.9, at_low / (at_low - at_high)))
-        return t
+        return t, sweeps
 
     @staticmethod
     def _next_eta(now, after, lam, gradient, eta, number):

@@ -80,8 +80,9 @@ class Newton:
         if not slope < 0.0:
             return None
         dist = engine.distances(trial.factor)
-        monitor.passes += engine.share
-        return self.gradient.accept(engine, lam, now, trial.plus, dist, slope, now.objective)[0]
+        after, _, sweeps = self.gradient.accept(engine, lam, now, trial.plus, dist, slope, now.objective)
+        monitor.passes += engine.share + (sweeps - 1) * engine.sweep_share
+        return after
 
     def _direction(self, cone, lam, M, G, eta, hessian, mean):
         """Return dM by conjugate gradients, with the diagonal of the system (H by its mean) to precondition them."""

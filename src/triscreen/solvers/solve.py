@@ -244,6 +244,12 @@ def check_arguments(problem, solver, screening, auto, callback):
         screening = auto
     elif screening is not None and not isinstance(screening, Screening):
         raise InputError(f"screening={shortened(screening)}: screening must be 'auto', None or ts.Screening(...)")
+    if not problem.triplets.numbered:
+        never = "needs a list of triplets, and all triplets are never listed"
+        if isinstance(solver, DualAscent):
+            raise InputError(f"solver='dual': it {never}; use 'auto'")
+        if screening is not None and screening.rule != "sphere":
+            raise InputError(f"rule={shortened(screening.rule)}: it {never}; use rule='sphere'")
     if callback is not None and not callable(callback):
         raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
     return solver, screening

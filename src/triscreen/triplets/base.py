@@ -64,6 +64,9 @@ class TripletSet:
 
     n_triplets: int
     total_weight: float
+    numbered = True  # triplets have numbers: rules and solvers may look at them one by one
+    advice = "raise the budget, or take fewer neighbours, points or features"  # where memory is short
+    listed = True  # pairs are listed: distances and weights are arrays
     weights = None  # 1 each
     point_ids = None  # all
 
@@ -217,6 +220,44 @@ class TripletSet:
 
         threads.run("changes", task, chunks)
         return out
+
+    def distances_under(self, cone, X, factor, threads):
+        """Return the distances of every pair under F F'."""
+        return self.distances(cone.embed(X, factor, threads), threads)
+
+    def inner(self, pair_weights, change, cone):
+        """Return the sum over pairs of weight times change of distance."""
+        return float(pair_weights @ change)
+
+    def curved_part(self, points, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
+        selection, count = self.curved(dist, smoothing)
+        return *self.restrict(selection), count
+
+    def magnitude(self, pair_weights, X, threads):
+        """Return the sum over pairs of |c_p| |delta_p|^2, or more."""
+        return float(np.abs(pair_weights) @ self.distances(X, threads))
+
+    def typical_square(self, X, threads):
+        """Return about the mean of |delta|^4 over pairs."""
+        euclid = self.distances(X, threads)
+        return float(np.square(euclid).mean()) if len(euclid) else 0.0
+
+    def quantum(self, largest, gamma):
+        """Bound on what else, beside rounding of distances, may be wrong with a margin."""
+        return 0.0
+
+    def within(self, budget, dim, n_jobs):
+        """Return this set, made to fit a memory budget for points of dim dimensions where it can choose."""
+        return self
+
+    def sample(self, n_anchors):
+        """Return a smaller set that shows what an evaluation takes; this one where that is quick enough."""
+        return self
+
+    def bytes_needed(self, dim, n_jobs=1, rows=1):
+        """Return the bytes that an evaluation takes, beside the points: distance and weight of each pair, twice."""
+        return self.nbytes + 32 * self.n_pairs
 
     def matrix(self, X, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""

@@ -227,11 +227,7 @@ def knn_triplets(X, y, k=20, n_jobs=None):
     X = as_points(X)
     codes, classes = as_labels(y, len(X))
     sizes = np.bincount(codes)
-    if (sizes < 2).all():
-        raise InputError(
-            f"y has {len(classes)} classes of one point each: a triplet needs a class of two points or more"
-        )
-    _name_small_classes(classes, sizes, k, len(X))
+    name_small_classes(classes, sizes, k, len(X))
     if k is None:
         if len(X) * (len(X) - 1) > MOST_PAIRS:
             raise InputError(f"k=None for {len(X)} points: all triplets can be listed for at most 46341 points")
@@ -241,16 +237,23 @@ def knn_triplets(X, y, k=20, n_jobs=None):
         n_positive, n_negative = sizes[codes] - 1, len(X) - sizes[codes]
         n_negative[n_positive == 0] = 0
         return KnnTriplets(np.concatenate(rows), n_positive, n_negative)
-    same, other = _nearest(X, codes, k, threads)
+    same, other = nearest(X, codes, k, threads)
     other[sizes[codes] == 1] = -1
     both = np.concatenate([same, other], axis=1)
     return KnnTriplets(both[both >= 0], (same >= 0).sum(axis=1), (other >= 0).sum(axis=1))
 
 
-def _name_small_classes(classes, sizes, k, n_points):
+def name_small_classes(classes, sizes, k, n_points, every_negative=False):
+    """Warn of classes that are smaller than k asks for; refuse labels that give no triplet at all."""
+    if (sizes < 2).all():
+        raise InputError(
+            f"y has {len(classes)} classes of one point each: a triplet needs a class of two points or more"
+        )
     single = [f"{c!r}" for c in classes[sizes == 1].tolist()]
     small = [] if k is None else [f"{c!r} ({s})" for c, s in zip(classes.tolist(), sizes, strict=True) if 1 < s <= k]
-    few = [] if k is None else [f"{c!r}" for c, s in zip(classes.tolist(), sizes, strict=True) if n_points - s < k]
+    few = [] if k is None or every_negative else [
+        f"{c!r}" for c, s in zip(classes.tolist(), sizes, strict=True) if n_points - s < k
+    ]  # fmt: skip
     parts = []
     if small:
         parts.append(f"fewer than k + 1 = {k + 1} points, all of them used: class {_some(small)}")
@@ -267,8 +270,8 @@ def _some(names):
     return ", ".join(names[:_NAMED_CLASSES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _nearest(X, codes, k, threads):
-    """Return two index arrays, a row a point: the k nearest of its class and of other classes; -1 where they end."""
+def nearest(X, codes, k, threads, kinds=(True, False)):
+    """Return index arrays, a row a point: the k nearest of its class and of other classes; -1 where they end."""
     from sklearn import config_context
     from sklearn.metrics.pairwise import euclidean_distances
 
@@ -277,9 +280,8 @@ def _nearest(X, codes, k, threads):
     squares = np.einsum("ij,ij->i", centred, centred)
     # |x|^2 + |y|^2 - 2 x'y is wrong by at most this much, point by point.
     error = (2 * dim + 16) * np.finfo(float).eps * squares
-    k_same = min(k, int(np.bincount(codes).max()) - 1)
-    same = np.empty((n, k_same), dtype=np.int32)
-    other = np.empty((n, min(k, n - 1)), dtype=np.int32)
+    widths = {True: min(k, int(np.bincount(codes).max()) - 1), False: min(k, n - 1)}
+    found = [np.empty((n, widths[same]), dtype=np.int32) for same in kinds]
 
     rows = max(1, _DISTANCE_BLOCK // (8 * n))  # at a time and thread
     chunks = -(-n // rows)
@@ -291,13 +293,13 @@ def _nearest(X, codes, k, threads):
             block = euclidean_distances(
                 centred[start:stop], centred, squared=True, X_norm_squared=squares[start:stop], Y_norm_squared=squares
             )
-        for wanted, out in ((True, same), (False, other)):
+        for wanted, out in zip(kinds, found, strict=True):
             limits = _limits(block, error, codes, start, out.shape[1], wanted)
             nearest_of_kind(block, error, limits, X, codes, start, wanted, out[start:stop])
 
     with single_threaded_blas():
         threads.run("neighbours", task, chunks)
-    return same, other
+    return found
 
 
 def _limits(block, error, codes, start, k, same):

@@ -1,0 +1,126 @@
+"""Screening where triplets have no numbers: pairs leave, and triplets are counted.
+
+A sphere and the separable bound of |H| decide triplets (`triscreen._kernels.decided`); a pair all of whose triplets are
+decided leaves the problem, its weight a constant, and anchors without pairs leave altogether. Only the sphere rule:
+the others would have to look at triplets one by one.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from triscreen.rounding import U
+from triscreen.screening import rules, spheres
+from triscreen.screening.state import Screener
+from triscreen.triplets.quadratic import Quadratic
+
+# Pairs leave when no more than this share of them would stay.
+_PAYS = 0.7
+# The hinge has no quadratic part; fixed triplets keep this far from its corner.
+_CORNER = 1e-6
+
+
+class PairScreener(Screener):
+    """Screens one problem at one lambda; like `Screener`, with what it decides counted and not remembered.
+
+    In its events, L and R are the triplets of the engine that this sphere decides, whether or not another one has
+    decided them before.
+    """
+
+    def __init__(self, problem, screening, lam, tol):
+        self.problem, self.screening, self.lam, self.tol = problem, screening, lam, tol
+        self.engine = problem
+        self.events = []
+        self.passes = 0.0
+        self._undecided = problem.triplets.n_triplets
+        self._reduction = None
+
+    undecided = property(lambda self: self._undecided)
+    numbers = None
+
+    def _apply(self, sphere, evaluation, n_iter):
+        """Decide by one sphere, and see what may leave."""
+        engine, rounding = self.engine, self.rounding
+        before = engine.triplets.n_triplets
+        radius = self._radius(sphere, evaluation)
+        if not np.isfinite(radius) or not before:
+            return
+        begin = time.perf_counter()
+        values, error = self._values(sphere, radius)
+        smoothing = max(engine.loss.gamma, _CORNER)
+        found = engine.triplets.reduce(
+            engine.points,
+            (values, values),
+            (radius, radius),
+            error,
+            rounding.norm_offset,
+            1 - smoothing,
+            True,
+            smoothing,
+            engine.threads,
+            most=_PAYS,
+        )
+        self.passes += engine.share  # |delta|^2, and the weights of what is decided
+        self._undecided = min(self._undecided, before - sum(found.counts))
+        self._reduction = None if found.triplets is None else found
+        self.events.append(
+            {
+                "n_iter": n_iter,
+                "sphere": sphere.name,
+                "rule": "sphere",
+                "radius": radius,
+                "L": found.counts[0],
+                "R": found.counts[1],
+                "tried": before,
+                "undecided": self._undecided,
+                "pairs": engine.triplets.n_pairs,
+                "seconds": time.perf_counter() - begin,
+            }
+        )
+
+    def _values(self, sphere, radius):
+        """Return (pair distances under the centre, a bound on the error of their differences)."""
+        engine, rounding = self.engine, self.rounding
+        if engine.triplets.listed:
+            region, passes = rules.prepare(engine, sphere, radius, rounding)
+            self.passes += passes
+            return region.values, 2 * float(region.errors.max()) + engine.triplets.quantum(
+                float(np.abs(region.values).max()), engine.loss.gamma
+            )
+        self.passes += 0.5 * engine.share
+        values = Quadratic(engine.points, sphere.center)
+        return values, rounding.margin(values, None)
+
+    def _shrink_if_it_pays(self, evaluation):
+        if self._reduction is None:
+            return evaluation
+        found, self._reduction = self._reduction, None
+        old = self.engine
+        engine = self.engine = fixed_part(old, found)
+        dist = engine.distances(engine.cone.project(evaluation.M).factor)
+        self.passes += engine.share
+        return engine.evaluate(evaluation.M, dist, self.lam, evaluation.sums.smoothing)
+
+    def _cdgb(self, evaluation):
+        """CDGB by the difference of both objectives: their slack, triplet by triplet, is not known."""
+        engine, lam = self.engine, self.lam
+        dist = engine.distances(evaluation.dual_point.factor)
+        at = engine.evaluate(evaluation.dual_point.plus / lam, dist / lam, lam, evaluation.sums.smoothing)
+        self.passes += engine.share
+        size = abs(at.primal) + abs(evaluation.dual) + engine.linear_weight
+        gap = max(0.0, at.primal - evaluation.dual) + 1e-12 * size
+        sphere = spheres.cdgb(engine.cone, evaluation, lam, gap)
+        return spheres.known(sphere, dist)
+
+
+def fixed_part(engine, found):
+    """Return the smaller engine of a reduction: what is fixed goes into its constant matrix and weight."""
+    less = engine.restrict(found.triplets, found.pairs, found.points)
+    added, rounding = engine.assemble(found.weights), engine.rounding
+    less.linear_matrix = added if engine.linear_matrix is None else engine.linear_matrix + added
+    less.linear_weight = engine.linear_weight + found.linear_weight
+    size = U * float(np.linalg.norm(less.linear_matrix))
+    less.rounding.linear_error = rounding.linear_error + rounding.sum_of_h(found.linear_weight) + size
+    return less

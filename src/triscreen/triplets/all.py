@@ -1,0 +1,467 @@
+"""Every triplet of labelled points, never listed: at the cost of pairs, in blocks of anchors."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from triscreen._kernels.decided import reduce_ordered
+from triscreen._kernels.margins import largest_margin_blocks
+from triscreen._kernels.ordered import bend_ordered, gather_rows, scatter_rows, sweep_ordered
+from triscreen._threads import Threads, chunk_bounds, count_chunks
+from triscreen._validation import as_count, as_labels, as_numbers, as_points
+from triscreen.errors import InputError
+from triscreen.triplets.base import Sums, TripletSet, add_up
+from triscreen.triplets.knn import name_small_classes, nearest
+from triscreen.triplets.ordered import OrderedTriplets, Reduction
+from triscreen.triplets.quadratic import PairList, Quadratic, grain_of
+
+_BLOCK = 8 * 2**20  # bytes of a block of distances
+_BLOCKS = 7  # so many are alive at a time where most are: when pairs are let go
+_CHUNKS = 32
+_WORK = 60  # elementary operations a pair, about
+_LISTED_PAIR = 64  # bytes that a pair takes once it is listed: indices, distance, weight, bounds
+_LIST_AT_MOST = 2**30  # bytes, where the user sets no budget
+# A product of matrices reaches a pair faster than a list does: fewer pairs have to be left before listing them pays.
+_WORTH_LISTING = 0.5
+
+
+class AllTriplets(TripletSet):
+    """All (or the k nearest) points of the anchor's class against every point of other classes.
+
+    Distances are a `Quadratic`, worked off in blocks of anchors; pair weights are never kept either: each block of them
+    goes into rows T with sym(X' T) = sum_p c_p delta_p delta_p', and T stands for the weights. Bytes: 40 a point, and
+    blocks.
+
+    Attributes
+    ----------
+    point_ids : array
+        The points, class by class: the order of everything here.
+    anchors : array
+        Those with at least one positive and one negative, and a weight.
+    anchor_weights : array
+        One per point.
+    """
+
+    numbered = listed = False
+    advice = "raise the budget, take fewer points or features, or a smaller n_jobs"
+
+    def __init__(self, codes, near, anchor_weights):
+        """Take codes of the classes, the positives of each point (-1 where they end) or None, and weights or None."""
+        n = len(codes)
+        self.n_points = n
+        self.point_ids = np.argsort(codes, kind="stable")
+        sizes = np.bincount(codes)
+        stops = np.cumsum(sizes)
+        self._ends = np.stack([stops - sizes, stops], axis=1)[codes[self.point_ids]]
+        if near is None:
+            self._near = np.full((n, 1), -1, dtype=np.int64)
+        else:
+            place = np.empty(n + 1, dtype=np.int64)
+            place[self.point_ids], place[-1] = np.arange(n), -1
+            self._near = np.ascontiguousarray(place[near[self.point_ids]])
+        self.anchor_weights = np.ones(n) if anchor_weights is None else anchor_weights[self.point_ids]
+        size = self._ends[:, 1] - self._ends[:, 0]
+        self._n_positive = size - 1 if near is None else (self._near >= 0).sum(axis=1)
+        self._n_negative = n - size
+        self._set_anchors(np.flatnonzero((self._n_positive > 0) & (self.anchor_weights > 0)))
+        self._block, self._list_at_most = _BLOCK, _LIST_AT_MOST
+
+    def _set_anchors(self, anchors):
+        self.anchors = anchors
+        n_positive, n_negative = self._n_positive[anchors], self._n_negative[anchors]
+        self._most_positive = int(n_positive.max(initial=1))
+        self._pairs = int(n_positive.sum()) + int(n_negative.sum())
+        # Whole numbers of Python's: they do not overflow.
+        self.n_triplets = sum(int(p) * int(q) for p, q in zip(n_positive, n_negative, strict=True))
+        self.total_weight = float((self.anchor_weights[anchors] * n_positive) @ n_negative)
+
+    @property
+    def n_pairs(self):
+        """Number of (anchor, other point) pairs; none of them is listed."""
+        return self._pairs
+
+    def within(self, budget, dim, n_jobs):
+        """Return this set with blocks and lists that a memory budget allows, for points of dim dimensions."""
+        made = copy(self)
+        if budget is not None:
+            left = budget - self.bytes_needed(dim, n_jobs, rows=0)
+            made._block = int(min(_BLOCK, max(0.5 * left / (_BLOCKS * n_jobs), 8 * self.n_points)))
+            made._list_at_most = max(0.0, 0.4 * left)
+        return made
+
+    def bytes_needed(self, dim, n_jobs=1, rows=1):
+        """Return the bytes that an evaluation takes with blocks of so many rows (None: its own), beside the points."""
+        rows = self._rows_at_once() if rows is None else rows
+        # T, both sides of a Quadratic, sums of columns; blocks and an anchor's work space for each thread.
+        thread = 8 * (_BLOCKS * self.n_points * rows + 8 * self.n_points + 50 * self._most_positive)
+        return self.nbytes + 8 * self.n_points * (6 * dim + 2 * _CHUNKS) + n_jobs * thread
+
+    def check_points(self, n_points):
+        """Refuse X with another number of points than the triplets were made from."""
+        if n_points != self.n_points:
+            raise InputError(f"X has {n_points} points: these triplets were made from {self.n_points} points")
+
+    def local_indices(self, start=0, stop=None):
+        """Return the triplets start <= t < stop as rows (i, j, l), anchor by anchor, for looking at a few of them."""
+        start, stop, _ = slice(start, stop).indices(self.n_triplets)
+        n_positive, n_negative = self._n_positive, self._n_negative
+        rows, before = [np.empty((0, 3), dtype=np.int64)], 0
+        for i in self.anchors:
+            count = int(n_positive[i]) * int(n_negative[i])
+            t = np.arange(max(start, before), min(stop, before + count)) - before
+            if len(t):
+                begin, end = self._ends[i]
+                mine = self._near[i][: n_positive[i]]
+                if mine[0] < 0:
+                    mine = np.delete(np.arange(begin, end), i - begin)
+                negative = t % n_negative[i]
+                rows.append(
+                    np.stack(
+                        [np.full(len(t), i), mine[t // n_negative[i]], negative + (end - begin) * (negative >= begin)],
+                        axis=1,
+                    )
+                )
+            before += count
+            if before >= stop:
+                break
+        return np.concatenate(rows).astype(np.int32)
+
+    # -- one evaluation -------------------------------------------------------------------------------------------
+
+    def distances_under(self, cone, X, factor, threads):
+        """Return the distances of all pairs under F F', as a `Quadratic`."""
+        return Quadratic(X, cone.element(factor), factor)
+
+    def sweep(self, dist, smoothing, threads):
+        """Return (Sums, pair weights as rows T) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
+        sums = np.zeros((self._chunk_count(), 2, 3))
+        grains = self._grains((dist,), smoothing)
+
+        def work(block, c):
+            block.kernel(sweep_ordered, (block.distances(dist),), *grains, block.weights, sums[c])
+
+        T = _joined(*self._in_blocks("sweep", work, dist.points, threads))
+        return Sums(smoothing, *add_up(sums)), T
+
+    def bend(self, dist, change, smoothing, threads):
+        """Return the pair weights (as T) of the loss's Hessian times a step."""
+        grains = self._grains((dist,), smoothing)
+
+        def work(block, c):
+            block.kernel(bend_ordered, (block.distances(dist), block.distances(change)), *grains, block.weights)
+
+        return _joined(*self._in_blocks("bend", work, dist.points, threads))
+
+    def changes(self, X, Y, threads):
+        """Return (x_a - x_b)'(y_a - y_b) for all pairs, where Y = X V with V symmetric."""
+        change = Quadratic(X, None)
+        change._sides = (Y, X)
+        return change
+
+    def largest_margin(self, dist):
+        """Return the largest margin over the triplets."""
+        blocks = (_Block(self, anchors) for anchors in self._blocks(self.anchors))
+        return float(max(largest_margin_blocks(block.distances(dist), block.ptr, block.split) for block in blocks))
+
+    def matrix(self, X, pair_weights, threads):
+        """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)'."""
+        A = X.T @ pair_weights
+        return 0.5 * (A + A.T)
+
+    def diagonal(self, X, pair_weights, threads):
+        """Return the diagonal of `matrix`."""
+        return np.einsum("ij,ij->j", X, pair_weights)
+
+    def inner(self, pair_weights, change, cone):
+        """Return the sum over pairs of weight times change of distance: an inner product of matrices."""
+        return float(np.vdot(cone.assemble(self, change.points, pair_weights, None), change.M))
+
+    def magnitude(self, pair_weights, X, threads):
+        """Return the sum over pairs of |c_p| |delta_p|^2, or more."""
+        return 8.0 * self.total_weight * float(np.square(X).sum(axis=1).max())
+
+    def typical_square(self, X, threads):
+        """Return about the mean of |delta|^4 over pairs."""
+        rng = np.random.default_rng(0)
+        a, b = rng.integers(len(X), size=(2, 1000))
+        return float(np.square(np.square(X[a] - X[b]).sum(axis=1)).mean())
+
+    # -- what may go ----------------------------------------------------------------------------------------------
+
+    def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
+        """Let go what is decided in two balls at once.
+
+        Parameters
+        ----------
+        points : array
+        ends : pair of distances
+            At the two centres (twice the same: one ball). At the first, every decided triplet has the alpha of its
+            zone.
+        radii : pair of float
+        error : float
+            Bound of the error of a margin at either centre.
+        offset : float
+            Bound of the error of |delta|^2 from a product of matrices.
+        low : float
+            Margins below it are linear, with the smoothing given.
+        both : bool
+            Fix linear triplets too; False: only those of zero loss.
+        most : float
+            Nothing goes if more than this share of the pairs would have to stay.
+
+        Returns
+        -------
+        Reduction
+        """
+        n_chunks, n = self._chunk_count(), self.n_points
+        sums, counts = np.zeros((n_chunks, 2, 3)), np.zeros((n_chunks, 2), dtype=np.int64)
+        gone, gone_columns = np.zeros(n_chunks), np.zeros((n_chunks, n))
+        lists = [[] for _ in range(n_chunks)]
+        n_found = np.zeros((n, 2), dtype=np.int64)
+        limit = min(min(most, _WORTH_LISTING) * self.n_pairs, self._list_at_most / _LISTED_PAIR)
+        grains = self._grains(ends, smoothing)
+        euclid = Quadratic(points, np.ones(points.shape[1]), np.ones(points.shape[1]))
+
+        def work(block, c):
+            first = block.distances(ends[0])
+            second = first if ends[1] is ends[0] else block.distances(ends[1])
+            lengths = first if max(radii) == 0 else np.maximum(block.distances(euclid), 0.0) * (1 + 1e-12) + offset
+            used = np.empty(len(first), dtype=bool)
+            centres = (first, second, lengths, np.array(radii), error, low, both)
+            block.kernel(reduce_ordered, centres, *grains, block.weights, used, sums[c], counts[c])
+            n_found[block.anchors] = numbers = block.count(used)
+            if n_found.sum() <= limit:
+                lists[c].append(block.others()[used])
+            leaves = numbers.sum(axis=1) == 0
+            gone_columns[c] += block.matrix[leaves].sum(axis=0)
+            gone[c] += np.maximum(block.matrix[leaves], 0.0).sum()
+
+        rows, columns, _ = self._in_blocks("reduce", work, points, threads)
+        counts = tuple(sum(int(count) for count in column) for column in counts.T)
+        stay = np.flatnonzero(n_found.sum(axis=1))
+        if n_found.sum() <= limit:
+            return self._listed(counts, n_found, lists, _joined(rows, columns, points), add_up(sums)[1])
+        if len(stay) <= min(most, 0.7) * len(self.anchors):
+            rows[stay] = 0.0
+            weights = _joined(rows, gone_columns.sum(axis=0), points)
+            return Reduction(counts, self._fewer_anchors(stay), slice(None), slice(None), weights, float(gone.sum()))
+        return Reduction(counts)
+
+    def _listed(self, counts, n_found, lists, weights, linear_weight):
+        """Return the reduction to what is listed."""
+        second = np.concatenate([block for chunk in lists for block in chunk] + [np.empty(0, dtype=np.int32)])
+        # The lists go by anchors, which rise.
+        first = np.repeat(np.arange(self.n_points, dtype=np.int32), n_found.sum(axis=1))
+        here = np.zeros(self.n_points, dtype=bool)
+        here[first] = here[second] = True
+        points = np.flatnonzero(here)
+        place = np.cumsum(here, dtype=np.int32) - 1
+        n_positive, n_negative = n_found[points].T
+        triplets = OrderedTriplets(place[second], n_positive, n_negative, self.anchor_weights[points])
+        return Reduction(counts, triplets, PairList(first, second), points, weights, linear_weight)
+
+    def _fewer_anchors(self, stay):
+        """Return this set with some of its anchors; all points stay."""
+        less = copy(self)
+        less._set_anchors(stay)
+        return less
+
+    def curved_part(self, points, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
+        part = self.reduce(points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
+        count = self.n_triplets - sum(part.counts)
+        if part.triplets is None:
+            return self, slice(None), slice(None), count
+        return part.triplets, part.pairs, part.points, count
+
+    def quantum(self, largest, gamma):
+        """Bound on what rounding to whole grains does to a margin."""
+        return 2 * grain_of(largest, max(1.0, gamma), self.n_points)[0]
+
+    def most_triplets_at_a_pair(self):
+        """Return an upper bound of the number of triplets that one pair belongs to."""
+        return self.n_points
+
+    def most_pairs_at_a_point(self):
+        """Return an upper bound of the number of pairs that one point belongs to."""
+        return 2 * self.n_points
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def _chunk_count(self):
+        return count_chunks(len(self.anchors), _WORK * self.n_points, most=_CHUNKS)
+
+    def _rows_at_once(self):
+        return max(1, self._block // (8 * self.n_points))
+
+    def sample(self, n_anchors):
+        """Return this set with a few of its anchors, evenly chosen."""
+        return self._fewer_anchors(self.anchors[:: max(1, len(self.anchors) // n_anchors)])
+
+    def _blocks(self, anchors):
+        rows = self._rows_at_once()
+        return [anchors[start : start + rows] for start in range(0, len(anchors), rows)]
+
+    def _in_blocks(self, kind, work, X, threads):
+        """Call ``work(block, chunk)`` for blocks of all anchors; it leaves weights c_il in the block's matrix.
+
+        Returns (rows, columns, X) for T_i = (sum_l c_il + sum_l c_li) x_i - 2 sum_l c_il x_l.
+        """
+        chunks = self._chunk_count()
+        bounds = chunk_bounds(len(self.anchors), chunks)
+        columns, out = np.zeros((chunks, self.n_points)), np.zeros(X.shape)
+
+        def task(c):
+            for anchors in self._blocks(self.anchors[bounds[c] : bounds[c + 1]]):
+                block = _Block(self, anchors, columns[c])
+                work(block, c)
+                out[anchors] = block.rows[:, None] * X[anchors] - 2.0 * (block.matrix @ X)
+
+        threads.run(kind, task, chunks)
+        return out, columns.sum(axis=0), X
+
+    def _grains(self, dists, smoothing):
+        grain, one, width = grain_of(max(dist.largest for dist in dists), smoothing, self.n_points)
+        return one, width, grain, smoothing
+
+
+class _Block:
+    """Some anchors of a set, their pairs listed for as long as it takes: anchor by anchor, positives first.
+
+    Attributes
+    ----------
+    matrix : array, one row per anchor and one column per point
+        Inner products, then weights of pairs.
+    rows : array
+        Sums of the weights of each anchor's pairs.
+    """
+
+    def __init__(self, triplets, anchors, columns=None):
+        self.anchors, self._columns = anchors, columns
+        self._ends, self._near = triplets._ends, triplets._near
+        self._anchor_weights = triplets.anchor_weights[anchors]
+        self.ptr = np.concatenate([[0], np.cumsum((triplets._n_positive + triplets._n_negative)[anchors])])
+        self.split = self.ptr[:-1] + triplets._n_positive[anchors]
+        self.matrix = np.empty((len(anchors), triplets.n_points))
+        self.weights = np.empty(self.ptr[-1])
+
+    def distances(self, dist):
+        """Return the distances of the pairs."""
+        dist.products(self.anchors, self.matrix)
+        return self._gathered(dist.squares)
+
+    def others(self):
+        """Return the other points of the pairs: the same way, with numbers instead of distances."""
+        n = self.matrix.shape[1]
+        self_matrix, self.matrix = self.matrix, np.tile(-0.5 * np.arange(n), (len(self.anchors), 1))
+        numbers = self._gathered(np.zeros(n))
+        self.matrix = self_matrix
+        return numbers.astype(np.int32)
+
+    def _gathered(self, squares):
+        out = np.empty(self.ptr[-1])
+        gather_rows(self.matrix, squares, self.anchors, self._ends, self._near, self.ptr, out)
+        return out
+
+    def kernel(self, kernel, arguments, one, width, grain, smoothing, *rest):
+        """Run a kernel that writes weights, and put these into the matrix."""
+        blocks = (self.ptr, self.split, self._anchor_weights)
+        kernel(*arguments, *blocks, one, width, grain, smoothing, *rest, 0, len(self.anchors))
+        self.rows = np.empty(len(self.anchors))
+        scatter_rows(
+            self.weights, self.anchors, self._ends, self._near, self.ptr, self.matrix, self._columns, self.rows
+        )
+
+    def count(self, used):
+        """Return how many positive and negative pairs of each anchor are used."""
+        places = np.stack([self.ptr[:-1], self.split], axis=1).ravel()
+        return np.add.reduceat(used, places, dtype=np.int64).reshape(-1, 2)
+
+
+def _joined(rows, columns, X):
+    """Return T: the rows of the anchors, and what the columns' sums add to every point."""
+    return rows + columns[:, None] * X
+
+
+def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None):
+    """Make the set of every triplet of labelled points: no list, no sampling, at the cost of pairs.
+
+    For n points in c classes of equal size these are about n^3 (c - 1)/c^2 triplets; an evaluation takes
+    O(n^2 (d + log n)) operations and memory for blocks of rows only. With ``n_positives=k``, the k nearest points of
+    the anchor's class (by Euclidean distance, exact) against *every* point of other classes: the constraints of LMNN.
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+    y : array, shape (n,)
+        Labels of any type that can be sorted.
+    n_positives : int, optional
+    weights : array, shape (n,), optional
+        One per point: the weight of each triplet that it is the anchor of. 0: it is no anchor.
+    n_jobs : int or None
+        Threads for the search of nearest points.
+
+    Returns
+    -------
+    AllTriplets
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> T = ts.all_triplets(X, y)
+    >>> T
+    <AllTriplets: 735,000 triplets over 22,350 pairs>
+    >>> sol = ts.solve(ts.Problem(X, T), lam=1000.0)
+    >>> sol.converged
+    True
+    """
+    n_positives = as_count(n_positives, "n_positives", none="all points of the class")
+    threads = Threads(n_jobs)
+    X = as_points(X)
+    codes, classes = as_labels(y, len(X))
+    weights = _anchor_weights(weights, len(X))
+    sizes = np.bincount(codes)
+    name_small_classes(classes, sizes, n_positives, len(X), every_negative=True)
+    near = None if n_positives is None else nearest(X, codes, n_positives, threads, kinds=(True,))[0]
+    made = AllTriplets(codes, near, weights)
+    if not made.n_triplets:
+        raise InputError("weights are 0 for every point of a class of two points or more: no triplet is left")
+    return made
+
+
+def triplet_count(y, n_positives=None):
+    """Return how many triplets labels have: a whole number of any size, at once.
+
+    Parameters
+    ----------
+    y : array, shape (n,)
+    n_positives : int, optional
+        Count the nearest so many points of a class only, as for `all_triplets`.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> ts.triplet_count(["a", "a", "b", "b", "b"])
+    18
+    """
+    n_positives = as_count(n_positives, "n_positives", none="all points of the class")
+    sizes = [int(size) for size in np.bincount(as_labels(y, len(y))[0])]
+    n = sum(sizes)
+    return sum(size * min(size - 1, n_positives or n) * (n - size) for size in sizes)
+
+
+def _anchor_weights(weights, n):
+    if weights is None:
+        return None
+    w = as_numbers(weights, "weights").copy()
+    if w.shape != (n,):
+        raise InputError(f"weights has shape {w.shape}: one weight for each of the {n} points is needed")
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise InputError(f"weights[{i}] is {w[i]}: weights must be finite and not negative")
+    return w

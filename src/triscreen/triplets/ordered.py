@@ -1,0 +1,131 @@
+"""Blocks of positives times negatives over listed pairs, worked on by order: O(pairs), however many triplets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from triscreen._kernels.decided import reduce_ordered
+from triscreen._kernels.ordered import bend_ordered, sweep_ordered
+from triscreen._threads import chunk_bounds, count_chunks
+from triscreen.triplets.base import Sums, add_up
+from triscreen.triplets.knn import KnnTriplets
+from triscreen.triplets.quadratic import grain_of
+
+_WORK = 60  # elementary operations a pair, about
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What a set leaves of itself when its decided triplets go.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Triplets that are proven to be linear, and to have zero loss.
+    triplets : TripletSet or None
+        All undecided ones, and those that share their pairs; None: too little would go.
+    pairs, points :
+        Its pairs and points in the set it comes from.
+    weights :
+        Pair weights of the triplets that are gone, each with the alpha of its zone.
+    linear_weight : float
+        Weight of those that are linear.
+    """
+
+    counts: tuple
+    triplets: object = None
+    pairs: object = None
+    points: object = None
+    weights: object = None
+    linear_weight: float = 0.0
+
+
+class OrderedTriplets(KnnTriplets):
+    """What is left of all triplets once pairs have gone: 12 bytes a pair, 0 a triplet.
+
+    Parameters
+    ----------
+    second, n_positive, n_negative : arrays
+        As for `KnnTriplets`.
+    anchor_weights : array
+        One per point: the weight of each triplet that it is the anchor of.
+    """
+
+    numbered = False
+
+    def __init__(self, second, n_positive, n_negative, anchor_weights):
+        super().__init__(second, n_positive, n_negative)
+        self.anchor_weights = anchor_weights
+        self.total_weight = float(anchor_weights @ (n_positive.astype(float) * n_negative))
+        self._most = int(np.diff(self._ptr).max(initial=0))
+
+    def sweep(self, dist, smoothing, threads):
+        """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
+        pair_weights = np.empty(self.n_pairs)
+        bounds = self._chunks()
+        sums = np.zeros((len(bounds) - 1, 2, 3))
+        arguments = (dist, self._ptr, self._split, self.anchor_weights, *self._grains(dist, smoothing))
+
+        def task(c):
+            sweep_ordered(*arguments, pair_weights, sums[c], bounds[c], bounds[c + 1])
+
+        threads.run("sweep", task, len(sums))
+        return Sums(smoothing, *add_up(sums)), pair_weights
+
+    def bend(self, dist, change, smoothing, threads):
+        """Return the pair weights of the loss's Hessian times a step."""
+        pair_weights = np.empty(self.n_pairs)
+        bounds = self._chunks()
+        arguments = (dist, change, self._ptr, self._split, self.anchor_weights, *self._grains(dist, smoothing))
+
+        def task(c):
+            bend_ordered(*arguments, pair_weights, bounds[c], bounds[c + 1])
+
+        threads.run("bend", task, len(bounds) - 1)
+        return pair_weights
+
+    def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
+        """Let go what is decided in two balls at once; see `AllTriplets.reduce`."""
+        pair_weights, used = np.empty(self.n_pairs), np.empty(self.n_pairs, dtype=bool)
+        bounds = self._chunks()
+        sums, counts = np.zeros((len(bounds) - 1, 2, 3)), np.zeros((len(bounds) - 1, 2), dtype=np.int64)
+        lengths = ends[0] if max(radii) == 0 else self.distances(points, threads) * (1 + 1e-12) + offset
+        arguments = (*ends, lengths, np.array(radii), error, low, both, self._ptr, self._split, self.anchor_weights)
+        arguments += self._grains(ends[0], smoothing)
+
+        def task(c):
+            reduce_ordered(*arguments, pair_weights, used, sums[c], counts[c], bounds[c], bounds[c + 1])
+
+        threads.run("reduce", task, len(counts))
+        counts = tuple(int(count) for count in counts.sum(axis=0))
+        if np.count_nonzero(used) > most * self.n_pairs:
+            return Reduction(counts)
+        return Reduction(counts, *self.restrict(used), pair_weights, add_up(sums)[1])
+
+    def curved_part(self, points, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
+        part = self.reduce(points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
+        return part.triplets, part.pairs, part.points, self.n_triplets - sum(part.counts)
+
+    def restrict(self, selection):
+        """Return (the blocks of the selected pairs, the numbers of these pairs, their points)."""
+        blocks, pairs, points = super().restrict(selection)
+        n_positive = blocks._split - blocks._ptr[:-1]
+        n_negative = blocks._ptr[1:] - blocks._split
+        return OrderedTriplets(blocks.second, n_positive, n_negative, self.anchor_weights[points]), pairs, points
+
+    def quantum(self, largest, gamma):
+        """Bound on what rounding to whole grains does to a margin."""
+        return 2 * grain_of(largest, max(1.0, gamma), self._most)[0]
+
+    def _grains(self, dist, smoothing):
+        grain, one, width = grain_of(float(np.abs(dist).max(initial=0.0)), smoothing, self._most)
+        return one, width, grain, smoothing
+
+    def _chunks(self):
+        chunks = count_chunks(self.n_points, _WORK * self.n_pairs / max(1, self.n_points))
+        bounds = np.searchsorted(self._ptr, chunk_bounds(self.n_pairs, chunks), side="left")
+        bounds[0], bounds[-1] = 0, self.n_points
+        return bounds
