@@ -39,8 +39,8 @@ KINDS = (
 )
 
 
-def make_problem(seed):
-    """A random problem, adversarial in one way or another; returns (problem, X, description)."""
+def make_points(seed):
+    """Random points, adversarial in one way or another; returns (rng, kind, X, y, loss, cone)."""
     rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     n, d = int(rng.integers(8, 26)), int(rng.integers(1, 6))
@@ -67,13 +67,18 @@ def make_problem(seed):
         X *= 10.0 ** rng.uniform(-4, 4, d)
     gamma = float(rng.choice([0.0, 1e-6, 1e-3, 0.05, 0.3, 1.0, 2.0], p=[0.1, 0.1, 0.1, 0.35, 0.2, 0.1, 0.05]))
     cone = "diagonal" if rng.uniform() < 0.35 else "psd"
+    return rng, kind, X, y, ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma), cone
+
+
+def make_problem(seed):
+    """A random problem over nearest neighbours or given triplets; returns (problem, X, description)."""
+    rng, kind, X, y, loss, cone = make_points(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ts.SmallClassWarning)
         T = ts.knn_triplets(X, y, int(rng.integers(1, 6)), n_jobs=1)
     if rng.uniform() < 0.4:
         T = ts.given_triplets(T.indices(), rng.uniform(0.1, 5, T.n_triplets))
-    loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
-    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=1), X, f"{kind}, {cone}, gamma={gamma:g}"
+    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=1), X, f"{kind}, {cone}, gamma={loss.gamma:g}"
 
 
 def with_near_ties(problem, X, best, rng):
@@ -121,6 +126,98 @@ def margins_at(problem, M):
     return dist[negative] - dist[positive], errors[negative] + errors[positive], dist
 
 
+def exact_margins(problem, best):
+    """Margins at a reference optimum, and how far they may be from those at M*."""
+    margins, errors, _ = margins_at(problem, problem.to_core(best.M)[0])
+    radius = np.sqrt(2 * (best.gap + best.rounding) / best.lam)
+    return margins, problem.norms * radius * (1 + 1e-9) + errors + 1e-15
+
+
+def make_all(seed):
+    """The same points with all triplets; returns (problem, its listed twin, description)."""
+    rng, kind, X, y, loss, cone = make_points(seed)
+    weights = rng.choice([0.0, 1e-3, 1.0, 3.5], len(X)) if rng.uniform() < 0.3 else None
+    if weights is not None:
+        weights[:2] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ts.SmallClassWarning)
+        T = ts.all_triplets(X, y, int(rng.integers(1, 4)) if rng.uniform() < 0.3 else None, weights, n_jobs=1)
+    listed = ts.given_triplets(T.indices(), None if weights is None else weights[T.indices()[:, 0]])
+    problems = (ts.Problem(X, triplets, loss=loss, cone=cone, n_jobs=1) for triplets in (T, listed))
+    return *problems, f"all, {kind}, {cone}, gamma={loss.gamma:g}"
+
+
+def zones_of(problem, found, dist):
+    """Zone of every triplet that a reduction lets go (0: it stays): by the distances it was fixed at."""
+    triplets = problem.triplets
+    inside = {tuple(found.points[row]) for row in found.triplets.local_indices().tolist()}
+    pairs = dist.M if dist.M.ndim == 2 else np.diag(dist.M)
+    local, X = triplets.local_indices(), problem.points
+    u, v = X[local[:, 0]] - X[local[:, 2]], X[local[:, 0]] - X[local[:, 1]]
+    margins = np.einsum("ti,ij,tj->t", u, pairs, u) - np.einsum("ti,ij,tj->t", v, pairs, v)
+    zones = np.where(margins > 1 - 0.5 * problem.loss.gamma, 2, 1)
+    zones[[tuple(row) in inside for row in local.tolist()]] = 0
+    return zones
+
+
+def sweep_all(seeds):
+    """Run the sweep over sets that are never listed: every pair that leaves, against the listed twin's optimum."""
+    from triscreen.screening import pairs
+    from triscreen.triplets import all as never_listed
+    from triscreen.triplets.quadratic import Quadratic
+
+    counts = Counter()
+    before = pairs._PAYS, never_listed._WORTH_LISTING
+    pairs._PAYS = never_listed._WORTH_LISTING = 1.0  # let go whatever may go
+    try:
+        for seed in seeds:
+            problem, twin, kind = make_all(seed)
+            top = twin._lambda_max
+            if top == 0:
+                counts["no positive part"] += 1
+                continue
+            counts["problems"] += 1
+            rng = np.random.default_rng(seed)
+            lam = top * 10 ** rng.uniform(-2.5, 0.3)
+            hinge = problem.loss.gamma == 0
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ts.ConvergenceWarning)
+                tight = {"tol": 1e-7 if hinge else 1e-13, "screening": None, "max_iter": 1500}
+                best = ts.solve(twin, lam, **tight)
+                early = ts.solve(problem, lam, screening=None, tol=1e-15, max_iter=int(rng.integers(1, 8)))
+                lam0 = lam * rng.choice([1.1, 0.9, 1.5])
+                previous = ts.solve(problem, lam0, screening=None, tol=1e-4, max_iter=500)
+            exact = exact_margins(twin, best)
+            references = {
+                "early": (problem.to_core(early.M)[0], None),
+                "previous": (problem.to_core(previous.M)[0], lam0),
+                "optimum": (problem.to_core(best.M)[0], None),
+            }
+            for name, (M, other) in references.items():
+                dist = problem.distances(problem.cone.project(M).factor)
+                e = problem.evaluate(M, dist, lam, 10 ** rng.uniform(-4, 0) if hinge else problem.loss.gamma)
+                for bound in BOUNDS:
+                    screener = pairs.PairScreener(problem, ts.Screening((bound,)), lam, 1e-6)
+                    if bound == "rrpb" and other is None:
+                        continue
+                    sphere = (
+                        screener._from_other_lambda(bound, e, other) if bound == "rrpb" else screener._sphere(bound, e)
+                    )
+                    screener._apply(sphere, e, 0)
+                    found = screener._reduction
+                    if found is not None and found.triplets is not None and found.triplets.listed:
+                        zones = zones_of(problem, found, Quadratic(problem.points, sphere.center))
+                        check(problem, zones, exact, counts, f"{kind}, {name}, {bound}, seed {seed}")
+                        counts["zones"] += sum(found.counts)
+                        # and again: the second time on what is left
+                        less = screener._shrink_if_it_pays(e)
+                        if less.gap < -1e-9 * abs(less.primal):
+                            counts["wrong"] += 1
+    finally:
+        pairs._PAYS, never_listed._WORTH_LISTING = before
+    return counts
+
+
 def sweep(seeds):
     """Run the sweep; returns the counts."""
     counts = Counter()
@@ -148,9 +245,7 @@ def sweep(seeds):
             lam0 = lam * rng.choice([1.1, 0.9, 1.5])
             previous = ts.solve(problem, lam0, screening=None, tol=1e-4, max_iter=500)
         core = problem.to_core(best.M)[0]
-        margins, errors, _ = margins_at(problem, core)
-        radius = np.sqrt(2 * (best.gap + best.rounding) / lam)
-        exact = margins, problem.norms * radius * (1 + 1e-9) + errors + 1e-15
+        exact = exact_margins(problem, best)
         size = float(np.linalg.norm(core)) or 1.0
         dim = problem.points.shape[1]
         references = {
@@ -217,5 +312,6 @@ if __name__ == "__main__":
     counts = Counter()
     for start in range(0, total, 50):
         counts += sweep(range(start, min(start + 50, total)))
+        counts += sweep_all(range(start, min(start + 50, total)))
         print(f"{start + 50:6d}  {time.perf_counter() - begin:7.0f} s  {dict(counts)}", flush=True)
     sys.exit(1 if counts["wrong"] else 0)

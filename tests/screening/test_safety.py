@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from safety import sweep
+from safety import sweep, sweep_all
 
 import triscreen as ts
 from triscreen.screening.state import Screener
@@ -13,6 +13,14 @@ from triscreen.screening.state import Screener
 @pytest.mark.parametrize("start", [0, 12, 24])
 def test_no_triplet_is_screened_wrongly(start):
     counts = sweep(range(start, start + 12))
+    print(dict(counts))
+    assert counts["wrong"] == 0, {k: v for k, v in counts.items() if k.startswith("wrong")}
+    assert counts["decisions"] > 5_000
+
+
+@pytest.mark.parametrize("start", [0, 15])
+def test_no_pair_of_all_triplets_leaves_wrongly(start):
+    counts = sweep_all(range(start, start + 15))
     print(dict(counts))
     assert counts["wrong"] == 0, {k: v for k, v in counts.items() if k.startswith("wrong")}
     assert counts["decisions"] > 5_000
