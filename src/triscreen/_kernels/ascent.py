@@ -47,28 +47,6 @@ def _ascend(t, b, w, alpha, previous, gamma, rate, momentum, goal, following, su
 
 
 @njit(cache=True, nogil=True)
-def ascend_blocks(
-    dist, ptr, split, alpha, previous, gamma, curvature, momentum, goal, following, pair_weights, sums, start, stop,
-    offset,
-):  # fmt: skip
-    """Step with the triplets of the anchors start <= i < stop of a block set; offset: their first triplet."""
-    t = offset
-    rate = 1.0 / (gamma + curvature)
-    part = np.zeros(5)
-    for i in range(start, stop):
-        begin, middle, end = ptr[i], split[i], ptr[i + 1]
-        pair_weights[begin:end] = 0.0
-        for p in range(begin, middle):
-            for n in range(middle, end):
-                b = 1.0 - (dist[n] - dist[p])
-                wa = _ascend(t, b, 1.0, alpha, previous, gamma, rate, momentum, goal, following, part)
-                pair_weights[n] += wa
-                pair_weights[p] -= wa
-                t += 1
-        _join(sums, part)
-
-
-@njit(cache=True, nogil=True)
 def ascend_list(
     dist, positive, negative, weights, alpha, previous, gamma, curvature, momentum, goal, following, pair_weights,
     sums, start, stop,

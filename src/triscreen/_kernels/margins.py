@@ -131,24 +131,6 @@ def _given_alpha(b, a, w, gamma, sums):
 
 
 @njit(cache=True, nogil=True)
-def alpha_blocks(dist, ptr, split, alpha, gamma, pair_weights, sums, start, stop, offset):
-    """Like `sweep_blocks` for alphas that the caller chose; sums: loss, dual sum, slack. Offset: first triplet."""
-    t = offset
-    part = np.zeros(3)
-    for i in range(start, stop):
-        begin, middle, end = ptr[i], split[i], ptr[i + 1]
-        pair_weights[begin:end] = 0.0
-        for p in range(begin, middle):
-            for n in range(middle, end):
-                a = alpha[t]
-                _given_alpha(1.0 - (dist[n] - dist[p]), a, 1.0, gamma, part)
-                pair_weights[n] += a
-                pair_weights[p] -= a
-                t += 1
-        _join(sums, part)
-
-
-@njit(cache=True, nogil=True)
 def alpha_list(dist, positive, negative, weights, alpha, gamma, pair_weights, sums, start, stop):
     """Like `sweep_list` for alphas that the caller chose; sums: loss, dual sum, slack."""
     weighted = weights.size > 0
@@ -168,18 +150,6 @@ def _alpha(margin, smoothing):
     a = (1.0 - margin) / smoothing
     a = 0.0 if a < 0.0 else a
     return 1.0 if a > 1.0 else a
-
-
-@njit(cache=True, nogil=True)
-def cross_blocks(dist, other, ptr, split, smoothing, gamma, sums, start, stop):
-    """Like `alpha_blocks` at the margins of other, for the alphas that the margins of dist give; sums only."""
-    part = np.zeros(3)
-    for i in range(start, stop):
-        for p in range(ptr[i], split[i]):
-            for n in range(split[i], ptr[i + 1]):
-                a = _alpha(dist[n] - dist[p], smoothing)
-                _given_alpha(1.0 - (other[n] - other[p]), a, 1.0, gamma, part)
-        _join(sums, part)
 
 
 @njit(cache=True, nogil=True)

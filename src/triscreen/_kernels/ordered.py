@@ -19,8 +19,6 @@ from numba import njit
 
 from triscreen._kernels.margins import _join
 
-N_FLOATS, N_INTS = 4, 10  # rows of an anchor's work space
-
 
 @njit(cache=True, nogil=True)
 def arrange(values, keys, order, starts):
@@ -79,136 +77,6 @@ def up_to(x, keys, count, starts, scale, steps):
 
 
 @njit(cache=True, nogil=True)
-def sweep_row(positives, negatives, one, width, grain, smoothing, c_pos, c_neg, part, floats, ints):
-    """Write one anchor's pair weights, and add its loss, sum of alpha and of alpha (1 - alpha) to part.
-
-    ``one`` and ``width`` are 1 and the smoothing (rounded up) in grains.
-    """
-    count = positives.size
-    base, sum1, sum2, tail = floats[0], floats[1], floats[2], floats[3]
-    keys, starts, order, stop, total, linear, curved, shift = (
-        ints[0], ints[1], ints[2], ints[3], ints[4], ints[5], ints[6], ints[7],
-    )  # fmt: skip
-    scale, steps = arrange(positives, keys, order, starts)
-    # sum1[j], sum2[j]: over the positives of the stretch of j - 1 up to that one; total[j]: over all before j.
-    first = keys[0]
-    a1 = a2 = 0.0
-    total[0] = 0
-    for j in range(count):
-        if keys[j] - first > width:
-            first = keys[j]
-            a1 = a2 = 0.0
-        t = (keys[j] - first) * grain
-        a1 += t
-        a2 += t * t
-        base[j], sum1[j + 1], sum2[j + 1] = first * grain, a1, a2
-        total[j + 1] = total[j] + keys[j]
-        linear[j] = curved[j] = shift[j] = 0
-    linear[count] = curved[count] = shift[count] = 0
-    base[count], tail[count], stop[count] = 0.0, 0.0, count
-    for j in range(count - 1, -1, -1):
-        tail[j] = tail[j + 1] + (count - 1 - j) * ((keys[j + 1] - keys[j]) * grain) if j < count - 1 else 0.0
-        stop[j] = stop[j + 1] if j < count - 1 and base[j] == base[j + 1] else j + 1
-    inverse = 1.0 / smoothing
-    loss = sum_alpha = spread = 0.0
-    top = keys[count - 1]
-    for n in range(negatives.size):
-        x = negatives[n] - one
-        if x >= top:
-            c_neg[n] = 0.0
-            continue
-        begin = up_to(x, keys, count, starts, scale, steps)
-        end = up_to(x + width - 1, keys, count, starts, scale, steps)
-        rest = count - end
-        linear[end] += 1
-        weight = float(rest)
-        if rest > 0:
-            loss += tail[end] + weight * ((keys[end] - x) * grain - 0.5 * smoothing)
-        m = end - begin
-        if m > 0:
-            curved[begin] += 1
-            curved[end] -= 1
-            shift[begin] += x
-            shift[end] -= x
-            a = (total[end] - total[begin] - m * x) * grain
-            middle = min(end, stop[begin])
-            off = base[begin] - x * grain
-            inner = begin > 0 and base[begin] == base[begin - 1]
-            s1 = sum1[middle] - (sum1[begin] if inner else 0.0)
-            s2 = sum2[middle] - (sum2[begin] if inner else 0.0)
-            square = s2 + off * (2.0 * s1 + (middle - begin) * off)
-            if middle < end:
-                off = base[middle] - x * grain
-                square += sum2[end] + off * (2.0 * sum1[end] + (end - middle) * off)
-            a *= inverse
-            square *= inverse
-            weight += a
-            loss += 0.5 * square
-            spread += max(0.0, a - square * inverse)
-        c_neg[n] = weight
-        sum_alpha += weight
-    n_linear = n_curved = inside = 0
-    for j in range(count):
-        n_linear += linear[j]
-        n_curved += curved[j]
-        inside += shift[j]
-        c_pos[order[j]] = -(n_linear + (n_curved * keys[j] - inside) * grain * inverse)
-    part[0] += loss
-    part[1] += sum_alpha
-    part[2] += spread
-
-
-@njit(cache=True, nogil=True)
-def bend_row(positives, negatives, near_change, far_change, one, width, smoothing, c_pos, c_neg, floats, ints):
-    """Write one anchor's pair weights of the loss's Hessian times a step; returns its quadratic triplets' number."""
-    count = positives.size
-    before, shift = floats[0], floats[1]
-    keys, starts, order, curved = ints[0], ints[1], ints[2], ints[3]
-    scale, steps = arrange(positives, keys, order, starts)
-    before[0] = 0.0
-    for j in range(count):
-        before[j + 1] = before[j] + near_change[order[j]]
-        shift[j], curved[j] = 0.0, 0
-    shift[count], curved[count] = 0.0, 0
-    inverse = 1.0 / smoothing
-    n_quadratic = 0
-    for n in range(negatives.size):
-        x = negatives[n] - one
-        c_neg[n] = 0.0
-        if x < keys[count - 1]:
-            begin = up_to(x, keys, count, starts, scale, steps)
-            end = up_to(x + width - 1, keys, count, starts, scale, steps)
-            if begin < end:
-                n_quadratic += end - begin
-                c_neg[n] = ((end - begin) * far_change[n] - (before[end] - before[begin])) * inverse
-                curved[begin] += 1
-                curved[end] -= 1
-                shift[begin] += far_change[n]
-                shift[end] -= far_change[n]
-    m = 0
-    far = 0.0
-    for j in range(count):
-        m += curved[j]
-        far = far + shift[j] if m > 0 else 0.0
-        c_pos[order[j]] = (m * near_change[order[j]] - far) * inverse
-    return n_quadratic
-
-
-@njit(cache=True, nogil=True)
-def scale_by(values, begin, end, factor):
-    """Multiply a stretch of values by a factor; 0 clears whatever is there. (Array expressions compile for seconds.)"""
-    for k in range(begin, end):
-        values[k] = values[k] * factor if factor != 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def to_grains(values, count, inverse, out):
-    """Round values to whole grains."""
-    for k in range(count):
-        out[k] = np.int64(np.floor(values[k] * inverse + 0.5))
-
-
-@njit(cache=True, nogil=True)
 def longest(ptr, split, start, stop):
     """The largest numbers of positives and of negatives of an anchor."""
     most = widest = 1
@@ -221,47 +89,131 @@ def longest(ptr, split, start, stop):
 def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_weights, sums, start, stop):
     """Sweep the anchors start <= i < stop; their pairs are ptr[i]..split[i] (positive)..ptr[i + 1] (negative).
 
-    ``weights`` are the anchors'.
+    ``weights`` are the anchors'; ``one`` and ``width`` are 1 and the smoothing (rounded up) in grains.
     """
-    most, widest = longest(ptr, split, start, stop)
-    p, q = np.empty(most, np.int64), np.empty(widest, np.int64)
-    floats, ints = np.empty((N_FLOATS, most + 2)), np.empty((N_INTS, 4 * most + 4), np.int64)
+    most = longest(ptr, split, start, stop)[0]
+    keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
+    values, order, stops, total, linear, curved, shift = np.empty((7, most + 2), np.int64)
+    base, sum1, sum2, tail = np.empty((4, most + 2))
     part = np.zeros(3)
+    inverse, grains = 1.0 / smoothing, 1.0 / grain
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
-        if begin == middle or middle == end:
-            scale_by(pair_weights, begin, end, 0.0)
+        count = middle - begin
+        if count == 0:
+            for n in range(middle, end):
+                pair_weights[n] = 0.0
             continue
-        to_grains(dist[begin:middle], middle - begin, 1.0 / grain, p)
-        to_grains(dist[middle:end], end - middle, 1.0 / grain, q)
-        sweep_row(
-            p[: middle - begin], q[: end - middle], one, width, grain, smoothing, pair_weights[begin:middle],
-            pair_weights[middle:end], part, floats, ints,
-        )  # fmt: skip
-        scale_by(pair_weights, begin, end, weights[i])
-        for k in range(3):
-            part[k] *= weights[i]
+        for j in range(count):
+            values[j] = np.int64(np.floor(dist[begin + j] * grains + 0.5))
+        scale, steps = arrange(values[:count], keys, order, starts)
+        # sum1[j], sum2[j]: over the positives of the stretch of j - 1 up to that one; total[j]: over all before j.
+        first = keys[0]
+        a1 = a2 = 0.0
+        total[0] = 0
+        for j in range(count):
+            if keys[j] - first > width:
+                first = keys[j]
+                a1 = a2 = 0.0
+            t = (keys[j] - first) * grain
+            a1 += t
+            a2 += t * t
+            base[j], sum1[j + 1], sum2[j + 1] = first * grain, a1, a2
+            total[j + 1] = total[j] + keys[j]
+            linear[j] = curved[j] = shift[j] = 0
+        linear[count] = curved[count] = shift[count] = 0
+        base[count], tail[count - 1], stops[count - 1] = 0.0, 0.0, count
+        for j in range(count - 2, -1, -1):
+            tail[j] = tail[j + 1] + (count - 1 - j) * ((keys[j + 1] - keys[j]) * grain)
+            stops[j] = stops[j + 1] if base[j] == base[j + 1] else j + 1
+        loss = sum_alpha = spread = 0.0
+        top, weight = keys[count - 1], weights[i]
+        for n in range(middle, end):
+            x = np.int64(np.floor(dist[n] * grains + 0.5)) - one
+            if x >= top:
+                pair_weights[n] = 0.0
+                continue
+            low = up_to(x, keys, count, starts, scale, steps)
+            high = up_to(x + width - 1, keys, count, starts, scale, steps)
+            linear[high] += 1
+            c = float(count - high)
+            if high < count:
+                loss += tail[high] + c * ((keys[high] - x) * grain - 0.5 * smoothing)
+            if low < high:
+                curved[low] += 1
+                curved[high] -= 1
+                shift[low] += x
+                shift[high] -= x
+                a = (total[high] - total[low] - (high - low) * x) * grain * inverse
+                cut = min(high, stops[low])
+                off = base[low] - x * grain
+                inner = low > 0 and base[low] == base[low - 1]
+                s1 = sum1[cut] - (sum1[low] if inner else 0.0)
+                s2 = sum2[cut] - (sum2[low] if inner else 0.0)
+                square = s2 + off * (2.0 * s1 + (cut - low) * off)
+                if cut < high:
+                    off = base[cut] - x * grain
+                    square += sum2[high] + off * (2.0 * sum1[high] + (high - cut) * off)
+                square *= inverse
+                c += a
+                loss += 0.5 * square
+                spread += max(0.0, a - square * inverse)
+            pair_weights[n] = weight * c
+            sum_alpha += c
+        n_linear = n_curved = inside = 0
+        for j in range(count):
+            n_linear += linear[j]
+            n_curved += curved[j]
+            inside += shift[j]
+            c = n_linear + (n_curved * keys[j] - inside) * grain * inverse
+            pair_weights[begin + order[j]] = -weight * c
+        part[0], part[1], part[2] = weight * loss, weight * sum_alpha, weight * spread
         _join(sums, part)
 
 
 @njit(cache=True, nogil=True)
 def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing, pair_weights, start, stop):
-    """Like `sweep_ordered` for `bend_row`."""
-    most, widest = longest(ptr, split, start, stop)
-    p, q = np.empty(most, np.int64), np.empty(widest, np.int64)
-    floats, ints = np.empty((N_FLOATS, most + 2)), np.empty((N_INTS, 4 * most + 4), np.int64)
+    """Pair weights of the loss's Hessian times a step under which the pairs' distances change so."""
+    most = longest(ptr, split, start, stop)[0]
+    keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
+    values, order, curved = np.empty((3, most + 2), np.int64)
+    before, shift = np.empty((2, most + 2))
+    grains = 1.0 / grain
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
-        if begin == middle or middle == end:
-            scale_by(pair_weights, begin, end, 0.0)
+        count = middle - begin
+        if count == 0:
+            for n in range(middle, end):
+                pair_weights[n] = 0.0
             continue
-        to_grains(dist[begin:middle], middle - begin, 1.0 / grain, p)
-        to_grains(dist[middle:end], end - middle, 1.0 / grain, q)
-        bend_row(
-            p[: middle - begin], q[: end - middle], change[begin:middle], change[middle:end], one, width, smoothing,
-            pair_weights[begin:middle], pair_weights[middle:end], floats, ints,
-        )  # fmt: skip
-        scale_by(pair_weights, begin, end, weights[i])
+        for j in range(count):
+            values[j] = np.int64(np.floor(dist[begin + j] * grains + 0.5))
+        scale, steps = arrange(values[:count], keys, order, starts)
+        before[0] = 0.0
+        for j in range(count):
+            before[j + 1] = before[j] + change[begin + order[j]]
+            shift[j], curved[j] = 0.0, 0
+        shift[count], curved[count] = 0.0, 0
+        top, factor = keys[count - 1], weights[i] / smoothing
+        for n in range(middle, end):
+            x = np.int64(np.floor(dist[n] * grains + 0.5)) - one
+            pair_weights[n] = 0.0
+            if x < top:
+                low = up_to(x, keys, count, starts, scale, steps)
+                high = up_to(x + width - 1, keys, count, starts, scale, steps)
+                if low < high:
+                    pair_weights[n] = ((high - low) * change[n] - (before[high] - before[low])) * factor
+                    curved[low] += 1
+                    curved[high] -= 1
+                    shift[low] += change[n]
+                    shift[high] -= change[n]
+        m = 0
+        far = 0.0
+        for j in range(count):
+            m += curved[j]
+            far = far + shift[j] if m > 0 else 0.0
+            pair = begin + order[j]
+            pair_weights[pair] = (m * change[pair] - far) * factor
 
 
 # -- rows of a matrix of inner products, and back ----------------------------------------------------------------------

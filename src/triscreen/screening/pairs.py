@@ -122,5 +122,5 @@ def fixed_part(engine, found):
     less.linear_matrix = added if engine.linear_matrix is None else engine.linear_matrix + added
     less.linear_weight = engine.linear_weight + found.linear_weight
     size = U * float(np.linalg.norm(less.linear_matrix))
-    less.rounding.linear_error = rounding.linear_error + rounding.sum_of_h(found.linear_weight) + size
+    less.rounding.linear_error = rounding.linear_error + rounding.sum_of_h(found.summed) + size
     return less

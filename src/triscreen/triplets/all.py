@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from triscreen._kernels.decided import reduce_ordered
+from triscreen._kernels.decided import decide_ordered
 from triscreen._kernels.margins import largest_margin_blocks
 from triscreen._kernels.ordered import bend_ordered, gather_rows, scatter_rows, sweep_ordered
 from triscreen._threads import Threads, chunk_bounds, count_chunks
@@ -140,7 +140,7 @@ class AllTriplets(TripletSet):
         grains = self._grains((dist,), smoothing)
 
         def work(block, c):
-            block.kernel(sweep_ordered, (block.distances(dist),), *grains, block.weights, sums[c])
+            block.kernel(sweep_ordered, (block.distances(dist),), grains, sums[c])
 
         T = _joined(*self._in_blocks("sweep", work, dist.points, threads))
         return Sums(smoothing, *add_up(sums)), T
@@ -150,7 +150,7 @@ class AllTriplets(TripletSet):
         grains = self._grains((dist,), smoothing)
 
         def work(block, c):
-            block.kernel(bend_ordered, (block.distances(dist), block.distances(change)), *grains, block.weights)
+            block.kernel(bend_ordered, (block.distances(dist), block.distances(change)), grains)
 
         return _joined(*self._in_blocks("bend", work, dist.points, threads))
 
@@ -216,7 +216,8 @@ class AllTriplets(TripletSet):
         Reduction
         """
         n_chunks, n = self._chunk_count(), self.n_points
-        sums, counts = np.zeros((n_chunks, 2, 3)), np.zeros((n_chunks, 2), dtype=np.int64)
+        sums, staying = np.zeros((2, n_chunks, 2, 3))
+        counts = np.zeros((n_chunks, 2), dtype=np.int64)
         gone, gone_columns = np.zeros(n_chunks), np.zeros((n_chunks, n))
         lists = [[] for _ in range(n_chunks)]
         n_found = np.zeros((n, 2), dtype=np.int64)
@@ -228,12 +229,11 @@ class AllTriplets(TripletSet):
             first = block.distances(ends[0])
             second = first if ends[1] is ends[0] else block.distances(ends[1])
             lengths = first if max(radii) == 0 else np.maximum(block.distances(euclid), 0.0) * (1 + 1e-12) + offset
-            used = np.empty(len(first), dtype=bool)
-            centres = (first, second, lengths, np.array(radii), error, low, both)
-            block.kernel(reduce_ordered, centres, *grains, block.weights, used, sums[c], counts[c])
+            used = block.decide((first, second, lengths, np.array(radii), error, low, both, grains[2]), counts[c])
             n_found[block.anchors] = numbers = block.count(used)
             if n_found.sum() <= limit:
                 lists[c].append(block.others()[used])
+            block.fix(first, used, numbers, grains, sums[c], staying[c])
             leaves = numbers.sum(axis=1) == 0
             gone_columns[c] += block.matrix[leaves].sum(axis=0)
             gone[c] += np.maximum(block.matrix[leaves], 0.0).sum()
@@ -241,16 +241,19 @@ class AllTriplets(TripletSet):
         rows, columns, _ = self._in_blocks("reduce", work, points, threads)
         counts = tuple(sum(int(count) for count in column) for column in counts.T)
         stay = np.flatnonzero(n_found.sum(axis=1))
+        before, after = add_up(sums)[1], add_up(staying)[1]
         if n_found.sum() <= limit:
-            return self._listed(counts, n_found, lists, _joined(rows, columns, points), add_up(sums)[1])
+            triplets, pairs, there = self._listed(n_found, lists)
+            weights = _joined(rows, columns, points)
+            return Reduction(counts, triplets, pairs, there, weights, before - after, before + after)
         if len(stay) <= min(most, 0.7) * len(self.anchors):
             rows[stay] = 0.0
-            weights = _joined(rows, gone_columns.sum(axis=0), points)
-            return Reduction(counts, self._fewer_anchors(stay), slice(None), slice(None), weights, float(gone.sum()))
+            weights, alpha = _joined(rows, gone_columns.sum(axis=0), points), float(gone.sum())
+            return Reduction(counts, self._fewer_anchors(stay), slice(None), slice(None), weights, alpha, alpha)
         return Reduction(counts)
 
-    def _listed(self, counts, n_found, lists, weights, linear_weight):
-        """Return the reduction to what is listed."""
+    def _listed(self, n_found, lists):
+        """Return (the set of the pairs found, these pairs, their points)."""
         second = np.concatenate([block for chunk in lists for block in chunk] + [np.empty(0, dtype=np.int32)])
         # The lists go by anchors, which rise.
         first = np.repeat(np.arange(self.n_points, dtype=np.int32), n_found.sum(axis=1))
@@ -258,9 +261,8 @@ class AllTriplets(TripletSet):
         here[first] = here[second] = True
         points = np.flatnonzero(here)
         place = np.cumsum(here, dtype=np.int32) - 1
-        n_positive, n_negative = n_found[points].T
-        triplets = OrderedTriplets(place[second], n_positive, n_negative, self.anchor_weights[points])
-        return Reduction(counts, triplets, PairList(first, second), points, weights, linear_weight)
+        triplets = OrderedTriplets(place[second], *n_found[points].T, self.anchor_weights[points])
+        return triplets, PairList(first, second), points
 
     def _fewer_anchors(self, stay):
         """Return this set with some of its anchors; all points stay."""
@@ -365,14 +367,31 @@ class _Block:
         gather_rows(self.matrix, squares, self.anchors, self._ends, self._near, self.ptr, out)
         return out
 
-    def kernel(self, kernel, arguments, one, width, grain, smoothing, *rest):
+    def kernel(self, kernel, dists, grains, *sums):
         """Run a kernel that writes weights, and put these into the matrix."""
-        blocks = (self.ptr, self.split, self._anchor_weights)
-        kernel(*arguments, *blocks, one, width, grain, smoothing, *rest, 0, len(self.anchors))
+        kernel(*dists, self.ptr, self.split, self._anchor_weights, *grains, self.weights, *sums, 0, len(self.anchors))
+        self._scatter()
+
+    def decide(self, arguments, counts):
+        """Return which pairs have undecided triplets."""
+        used = np.empty(self.ptr[-1], dtype=bool)
+        decide_ordered(*arguments, self.ptr, self.split, used, counts, 0, len(self.anchors))
+        return used
+
+    def fix(self, dist, used, numbers, grains, sums, staying):
+        """Put the weights of the triplets without two used pairs into the matrix: of all, less of those that stay."""
+        arguments = (self._anchor_weights, *grains)
+        sweep_ordered(dist, self.ptr, self.split, *arguments, self.weights, sums, 0, len(self.anchors))
+        ptr = np.concatenate([[0], np.cumsum(numbers.sum(axis=1))])
+        part = np.empty(ptr[-1])
+        sweep_ordered(dist[used], ptr, ptr[:-1] + numbers[:, 0], *arguments, part, staying, 0, len(self.anchors))
+        self.weights[used] -= part
+        self._scatter()
+
+    def _scatter(self):
         self.rows = np.empty(len(self.anchors))
-        scatter_rows(
-            self.weights, self.anchors, self._ends, self._near, self.ptr, self.matrix, self._columns, self.rows
-        )
+        places = (self.anchors, self._ends, self._near, self.ptr)
+        scatter_rows(self.weights, *places, self.matrix, self._columns, self.rows)
 
     def count(self, used):
         """Return how many positive and negative pairs of each anchor are used."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 
 import numpy as np
 
-from triscreen._kernels.ascent import ascend_blocks
 from triscreen._kernels.margins import (
-    alpha_blocks,
     block_hull,
     block_indices,
     block_pairs,
-    cross_blocks,
     largest_margin_blocks,
     off_zone_blocks,
     sphere_blocks,
@@ -24,6 +22,7 @@ from triscreen._threads import Threads, chunk_bounds, count_chunks, single_threa
 from triscreen._validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
 from triscreen.triplets.base import MOST_PAIRS, Sums, TripletSet, add_up
+from triscreen.triplets.listed import ListedTriplets
 
 _DISTANCE_BLOCK = 32 * 2**20  # bytes
 _NAMED_CLASSES = 8
@@ -62,27 +61,28 @@ class KnnTriplets(TripletSet):
 
     def sweep(self, dist, smoothing, threads):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
-        sums, pair_weights = self._in_chunks("sweep", sweep_blocks, (dist, self._ptr, self._split, smoothing), threads)
-        return Sums(smoothing, *sums), pair_weights
+        bounds = self._chunks()
+        pair_weights, sums = np.empty(self.n_pairs), np.zeros((len(bounds) - 1, 2, 3))
+
+        def task(c):
+            sweep_blocks(dist, self._ptr, self._split, smoothing, pair_weights, sums[c], bounds[c], bounds[c + 1])
+
+        threads.run("sweep", task, len(sums))
+        return Sums(smoothing, *add_up(sums)), pair_weights
+
+    @cached_property
+    def _list(self):
+        """The same triplets as a list, 8 bytes each: for what takes alphas one by one anyway."""
+        positive, negative = self.pair_numbers(np.ones(self.n_triplets, dtype=bool))
+        return ListedTriplets(self.n_points, self.first, self.second, positive, negative, np.empty(0))
 
     def sweep_alpha(self, dist, alpha, gamma, threads):
         """Return ((loss, dual sum, slack), pair weights) for alphas given one by one."""
-
-        def kernel(*arguments):
-            alpha_blocks(*arguments, self._count[arguments[-2]])
-
-        return self._in_chunks("alpha", kernel, (dist, self._ptr, self._split, alpha, gamma), threads)
+        return self._list.sweep_alpha(dist, alpha, gamma, threads)
 
     def ascend(self, dist, alpha, previous, gamma, curvature, momentum, threads):
         """Take a step of dual ascent; see `TripletSet.ascend`."""
-        goal, following = np.empty((2, self.n_triplets))
-
-        def kernel(*arguments):
-            ascend_blocks(*arguments, self._count[arguments[-2]])
-
-        arguments = (dist, self._ptr, self._split, alpha, previous, gamma, curvature, momentum, goal, following)
-        sums, pair_weights = self._in_chunks("ascend", kernel, arguments, threads, n_sums=5)
-        return sums, pair_weights, goal, following
+        return self._list.ascend(dist, alpha, previous, gamma, curvature, momentum, threads)
 
     def pair_numbers(self, keep):
         """Return (positive, negative) pair numbers of the triplets that the mask keeps."""
@@ -142,14 +142,7 @@ class KnnTriplets(TripletSet):
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""
-        bounds = self._chunks()
-        sums = np.zeros((len(bounds) - 1, 2, 3))
-
-        def task(c):
-            cross_blocks(dist, other, self._ptr, self._split, smoothing, gamma, sums[c], bounds[c], bounds[c + 1])
-
-        threads.run("cross", task, len(sums))
-        return add_up(sums)[2]
+        return self._list.cross_slack(dist, smoothing, other, gamma, threads)
 
     def most_triplets_at_a_pair(self):
         """Return an upper bound of the number of triplets that one pair belongs to."""
@@ -180,17 +173,6 @@ class KnnTriplets(TripletSet):
         bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left")
         bounds[0], bounds[-1] = 0, self.n_points
         return bounds
-
-    def _in_chunks(self, kind, kernel, arguments, threads, n_sums=3):
-        bounds = self._chunks()
-        pair_weights = np.empty(self.n_pairs)
-        sums = np.zeros((len(bounds) - 1, 2, n_sums))
-
-        def task(c):
-            kernel(*arguments, pair_weights, sums[c], bounds[c], bounds[c + 1])
-
-        threads.run(kind, task, len(sums))
-        return add_up(sums), pair_weights
 
 
 def knn_triplets(X, y, k=20, n_jobs=None):

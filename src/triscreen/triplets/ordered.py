@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triscreen._kernels.decided import reduce_ordered
+from triscreen._kernels.decided import decide_ordered
 from triscreen._kernels.ordered import bend_ordered, sweep_ordered
 from triscreen._threads import chunk_bounds, count_chunks
 from triscreen.triplets.base import Sums, add_up
@@ -32,6 +32,8 @@ class Reduction:
         Pair weights of the triplets that are gone, each with the alpha of its zone.
     linear_weight : float
         Weight of those that are linear.
+    summed : float
+        Sum of the weights times alpha that ``weights`` are made of: their rounding follows it.
     """
 
     counts: tuple
@@ -40,6 +42,7 @@ class Reduction:
     points: object = None
     weights: object = None
     linear_weight: float = 0.0
+    summed: float = 0.0
 
 
 class OrderedTriplets(KnnTriplets):
@@ -61,12 +64,13 @@ class OrderedTriplets(KnnTriplets):
         self.total_weight = float(anchor_weights @ (n_positive.astype(float) * n_negative))
         self._most = int(np.diff(self._ptr).max(initial=0))
 
-    def sweep(self, dist, smoothing, threads):
+    def sweep(self, dist, smoothing, threads, grains=None):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
         pair_weights = np.empty(self.n_pairs)
         bounds = self._chunks()
         sums = np.zeros((len(bounds) - 1, 2, 3))
-        arguments = (dist, self._ptr, self._split, self.anchor_weights, *self._grains(dist, smoothing))
+        grains = grains or self._grains(dist, smoothing)
+        arguments = (dist, self._ptr, self._split, self.anchor_weights, *grains)
 
         def task(c):
             sweep_ordered(*arguments, pair_weights, sums[c], bounds[c], bounds[c + 1])
@@ -88,21 +92,26 @@ class OrderedTriplets(KnnTriplets):
 
     def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
         """Let go what is decided in two balls at once; see `AllTriplets.reduce`."""
-        pair_weights, used = np.empty(self.n_pairs), np.empty(self.n_pairs, dtype=bool)
+        used = np.empty(self.n_pairs, dtype=bool)
         bounds = self._chunks()
-        sums, counts = np.zeros((len(bounds) - 1, 2, 3)), np.zeros((len(bounds) - 1, 2), dtype=np.int64)
+        counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
         lengths = ends[0] if max(radii) == 0 else self.distances(points, threads) * (1 + 1e-12) + offset
-        arguments = (*ends, lengths, np.array(radii), error, low, both, self._ptr, self._split, self.anchor_weights)
-        arguments += self._grains(ends[0], smoothing)
+        grains = self._grains(ends[0], smoothing)
+        arguments = (*ends, lengths, np.array(radii), error, low, both, grains[2], self._ptr, self._split, used)
 
         def task(c):
-            reduce_ordered(*arguments, pair_weights, used, sums[c], counts[c], bounds[c], bounds[c + 1])
+            decide_ordered(*arguments, counts[c], bounds[c], bounds[c + 1])
 
-        threads.run("reduce", task, len(counts))
+        threads.run("decide", task, len(counts))
         counts = tuple(int(count) for count in counts.sum(axis=0))
         if np.count_nonzero(used) > most * self.n_pairs:
             return Reduction(counts)
-        return Reduction(counts, *self.restrict(used), pair_weights, add_up(sums)[1])
+        # What goes is all that there is, less what stays.
+        less, pairs, there = self.restrict(used)
+        sums, weights = self.sweep(ends[0], smoothing, threads, grains)
+        staying, part = less.sweep(ends[0][pairs], smoothing, threads, grains)
+        weights[pairs] -= part
+        return Reduction(counts, less, pairs, there, weights, sums.alpha - staying.alpha, sums.alpha + staying.alpha)
 
     def curved_part(self, points, dist, smoothing, threads):
         """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
