@@ -70,6 +70,8 @@ def as_labels(y, n_points):
         raise InputError(f"y is not a plain list of labels ({err})") from None
     if y.ndim != 1:
         raise InputError(f"y has shape {y.shape}: y must be one-dimensional, one label per point")
+    if not len(y):
+        raise InputError("y has no labels: one label per point is needed")
     if len(y) != n_points:
         raise InputError(f"y has {len(y)} labels: X has {n_points} points, one label each is needed")
     if y.dtype.kind in "fc" and not np.isfinite(y).all():

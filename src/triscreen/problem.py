@@ -31,6 +31,7 @@ from triscreen.span import span_basis
 from triscreen.triplets import TripletSet
 
 _SAMPLED_ANCHORS = 64
+_LARGEST_GAMMA = 1e4
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,11 @@ class Problem(Engine):
             )
         X = as_points(X)
         triplets.check_points(len(X))
+        if not triplets.numbered and loss.gamma > _LARGEST_GAMMA:
+            raise InputError(
+                f"gamma={loss.gamma:g}: all triplets are never listed, and their sums are exact for gamma up to "
+                f"{_LARGEST_GAMMA:g} only"
+            )
         self.n_points, self.n_features = X.shape
         self._check_memory(cone, triplets, threads.n_jobs)
         triplets = triplets.within(self.memory_budget, self.n_features, threads.n_jobs)

@@ -300,3 +300,52 @@ def test_another_number_of_points_is_refused():
     X, y = data(0)
     with pytest.raises(ts.InputError, match="X has 39 points: these triplets were made from 40"):
         ts.Problem(X[1:], ts.all_triplets(X, y))
+
+
+@pytest.mark.parametrize("y", [[], 3, None, iter("aab")])
+def test_a_count_of_no_labels_is_refused(y):
+    with pytest.raises(ts.InputError, match="y "):
+        ts.triplet_count(y)
+
+
+def test_a_gamma_beyond_what_sums_can_hold_is_refused():
+    X, y = data(0)
+    with pytest.raises(ts.InputError, match=r"gamma=1e\+08: all triplets are never listed"):
+        ts.Problem(X, ts.all_triplets(X, y), loss=ts.SmoothedHinge(1e8))
+    listed = ts.given_triplets(ts.all_triplets(X, y).indices())
+    for gamma in (1e2, 1e4):
+        ours, theirs = (
+            ts.Problem(X, T, loss=ts.SmoothedHinge(gamma)).certificate(np.eye(3), 1.0)
+            for T in (ts.all_triplets(X, y), listed)
+        )
+        assert ours.primal == pytest.approx(theirs.primal, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [None, 2])
+def test_the_scale_of_noise_is_that_of_the_triplets(k):
+    X, y = data(3, n=20)
+    weights = np.linspace(0, 3, 20)
+    problem, _ = twins(X, y, k, weights)
+    i, j, m = problem.triplets.indices().T
+    terms = weights[i] * (np.square(X[i] - X[j]).sum(axis=1) + np.square(X[i] - X[m]).sum(axis=1))
+    assert problem.triplets.magnitude(None, problem.points, None) == pytest.approx(terms.sum(), rel=1e-9)
+
+
+def test_small_sets_take_little_memory():
+    X, y = data(0)
+    assert ts.Problem(X, ts.all_triplets(X, y), n_jobs=2).estimate().bytes < 2e6
+
+
+def test_a_path_stays_within_the_budget():
+    """Listed pairs included."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 6, 700)
+    X = rng.normal(size=(700, 6))
+    X[:, 0] += 1.5 * y
+    T = ts.all_triplets(X, y)
+    for budget in (1.5e7, 4e7, 8e7):
+        tracemalloc.start()
+        ts.solve_path(ts.Problem(X, T, n_jobs=1, memory_budget=budget), ratio=0.5, n_lambdas=7)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < budget

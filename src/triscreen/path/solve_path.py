@@ -90,7 +90,8 @@ def solve_path(
         As for `solve`.
     guarantee : float, optional
         Choose the lambdas such that the relative gap is at most this for *every* lambda between the first and the last
-        (`Path.at` gives the metric); larger than tol.
+        (`Path.at` gives the metric); larger than tol. Where ``n_lambdas`` or ``max_seconds`` end the path early, holes
+        may be left: `Path.at` says so by its gap.
     n_lambdas, max_iter, max_seconds : optional
         End after so many lambdas; iterations for one lambda at most; seconds for the whole path.
     checkpoint : path, optional
@@ -223,7 +224,10 @@ def _identity_of(problem):
     triplets = problem.triplets
     parts = [problem.points]
     parts += [value for _, value in sorted(vars(triplets).items()) if isinstance(value, np.ndarray)]
-    return {"problem": fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
+    identity = {"problem": fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
+    if not triplets.listed and problem.memory_budget is not None:
+        identity["memory"] = [problem.memory_budget, problem.threads.n_jobs]  # they decide about blocks and lists
+    return identity
 
 
 def _described(thing):

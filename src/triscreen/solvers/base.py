@@ -110,8 +110,8 @@ class Solution:
 
     @property
     def radius(self):
-        """The optimal metric lies within this distance of M: sqrt(2 gap / lam)."""
-        return float(np.sqrt(2 * self.gap / self.lam))
+        """The optimal metric lies within this distance of M: sqrt(2 (gap + rounding) / lam)."""
+        return float(np.sqrt(2 * (self.gap + self.rounding) / self.lam))
 
 
 class Monitor:

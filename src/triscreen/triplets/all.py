@@ -10,7 +10,7 @@ from triscreen._kernels.decided import decide_ordered
 from triscreen._kernels.margins import largest_margin_blocks
 from triscreen._kernels.ordered import bend_ordered, gather_rows, scatter_rows, sweep_ordered
 from triscreen._threads import Threads, chunk_bounds, count_chunks
-from triscreen._validation import as_count, as_labels, as_numbers, as_points
+from triscreen._validation import as_count, as_labels, as_numbers, as_points, shortened
 from triscreen.errors import InputError
 from triscreen.triplets.base import Sums, TripletSet, add_up
 from triscreen.triplets.knn import name_small_classes, nearest
@@ -21,7 +21,7 @@ _BLOCK = 8 * 2**20  # bytes of a block of distances
 _BLOCKS = 7  # so many are alive at a time where most are: when pairs are let go
 _CHUNKS = 32
 _WORK = 60  # elementary operations a pair, about
-_LISTED_PAIR = 64  # bytes that a pair takes once it is listed: indices, distance, weight, bounds
+_LISTED_PAIR = 200  # bytes that a pair takes once it is listed: indices; distances, weights and bounds, some of each
 _LIST_AT_MOST = 2**30  # bytes, where the user sets no budget
 # A product of matrices reaches a pair faster than a list does: fewer pairs have to be left before listing them pays.
 _WORTH_LISTING = 0.5
@@ -179,8 +179,21 @@ class AllTriplets(TripletSet):
         return float(np.vdot(cone.assemble(self, change.points, pair_weights, None), change.M))
 
     def magnitude(self, pair_weights, X, threads):
-        """Return the sum over pairs of |c_p| |delta_p|^2, or more."""
-        return 8.0 * self.total_weight * float(np.square(X).sum(axis=1).max())
+        """Return sum_t w_t (|u|^2 + |v|^2), which is no less than the sum over pairs of |c_p| |delta_p|^2."""
+        squares, sums = np.square(X).sum(axis=1), np.concatenate([np.zeros((1, X.shape[1])), np.cumsum(X, axis=0)])
+        before = np.concatenate([[0.0], np.cumsum(squares)])
+
+        def to(begin, end):  # the sum of |x_i - x_l|^2 over begin <= l < end
+            mixed = np.einsum("ij,ij->i", X, sums[end] - sums[begin])
+            return np.maximum((end - begin) * squares + before[end] - before[begin] - 2 * mixed, 0.0)
+
+        begin, end = self._ends.T
+        own = to(begin, end)
+        far = to(np.zeros_like(begin), np.full_like(end, len(X))) - own
+        if self._near[self.anchors[0], 0] >= 0:
+            here = self._near >= 0
+            own = (np.square(X[:, None] - X[self._near]).sum(axis=2) * here).sum(axis=1)
+        return float((self.anchor_weights * (own * self._n_negative + far * self._n_positive))[self.anchors].sum())
 
     def typical_square(self, X, threads):
         """Return about the mean of |delta|^4 over pairs."""
@@ -296,7 +309,7 @@ class AllTriplets(TripletSet):
         return count_chunks(len(self.anchors), _WORK * self.n_points, most=_CHUNKS)
 
     def _rows_at_once(self):
-        return max(1, self._block // (8 * self.n_points))
+        return min(len(self.anchors), max(1, self._block // (8 * self.n_points)))
 
     def sample(self, n_anchors):
         """Return this set with a few of its anchors, evenly chosen."""
@@ -468,6 +481,8 @@ def triplet_count(y, n_positives=None):
     18
     """
     n_positives = as_count(n_positives, "n_positives", none="all points of the class")
+    if not hasattr(y, "__len__"):
+        raise InputError(f"y={shortened(y)}: y must be one-dimensional, one label per point")
     sizes = [int(size) for size in np.bincount(as_labels(y, len(y))[0])]
     n = sum(sizes)
     return sum(size * min(size - 1, n_positives or n) * (n - size) for size in sizes)
