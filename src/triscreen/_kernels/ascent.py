@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from triscreen._kernels.compiled import compiled
 from triscreen._kernels.margins import _STRETCH, _given_alpha, _join
 
 
@@ -46,7 +47,7 @@ def _ascend(t, b, w, alpha, previous, gamma, rate, momentum, goal, following, su
     return w * after
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def ascend_list(
     dist, positive, negative, weights, alpha, previous, gamma, curvature, momentum, goal, following, pair_weights,
     sums, start, stop,

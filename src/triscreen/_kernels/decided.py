@@ -12,20 +12,20 @@ the first, cut where the running maximum of the second says no. A pair all of wh
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from triscreen._kernels.compiled import compiled
 from triscreen._kernels.ordered import arrange, longest, up_to
 
 _LARGE = 2.0**60  # grains
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _grains(value, inverse):
     """A value in grains, rounded down, within what 64 bits can hold."""
     return np.int64(np.floor(min(max(value * inverse, -_LARGE), _LARGE)))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def decide_ordered(first, second, lengths, radii, error, low, both, grain, ptr, split, used, counts, start, stop):
     """Mark the used pairs, those with undecided triplets, of the anchors start <= i < stop.
 
@@ -34,7 +34,8 @@ def decide_ordered(first, second, lengths, radii, error, low, both, grain, ptr, 
     """
     most, widest = longest(ptr, split, start, stop)
     keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
-    values, order, highest, hist, decided = np.empty((5, most + 2), np.int64)
+    ints = np.empty((5, most + 2), np.int64)
+    values, order, highest, hist, decided = ints[0], ints[1], ints[2], ints[3], ints[4]
     left = np.empty(widest, np.int64)
     inverse = 1.0 / grain
     for i in range(start, stop):

@@ -18,12 +18,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from triscreen._kernels.pairs import SUMS
+from triscreen._kernels.compiled import SUMS, compiled
 
 _STRETCH = 1024  # listed triplets whose sums are added up before they join the compensated total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _join(sums, part):
     """Add part to the totals sums[0], the errors of these additions to sums[1] (Neumaier); part becomes zero."""
     for k in range(part.size):
@@ -36,7 +36,7 @@ def _join(sums, part):
         part[k] = 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
     """Sweep the anchors start <= i < stop; their pairs are ptr[i]..split[i] (positive)..ptr[i + 1] (negative)."""
     inverse = 1.0 / smoothing
@@ -72,7 +72,7 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
         _join(sums, part)
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def sweep_list(dist, positive, negative, weights, smoothing, pair_weights, sums, start, stop):
     """Sweep the listed triplets start <= t < stop; an empty ``weights`` means 1 for each.
 
@@ -130,7 +130,7 @@ def _given_alpha(b, a, w, gamma, sums):
     sums[2] += w * slack
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def alpha_list(dist, positive, negative, weights, alpha, gamma, pair_weights, sums, start, stop):
     """Like `sweep_list` for alphas that the caller chose; sums: loss, dual sum, slack."""
     weighted = weights.size > 0
@@ -152,7 +152,7 @@ def _alpha(margin, smoothing):
     return 1.0 if a > 1.0 else a
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def cross_list(dist, other, positive, negative, weights, smoothing, gamma, sums, start, stop):
     """Like `alpha_list` at the margins of other, for the alphas that the margins of dist give; sums only."""
     weighted = weights.size > 0
@@ -165,7 +165,7 @@ def cross_list(dist, other, positive, negative, weights, smoothing, gamma, sums,
         _join(sums, part)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def largest_margin_blocks(dist, ptr, split):
     """The largest margin of any triplet: per anchor the farthest negative minus the nearest positive."""
     best = -np.inf
@@ -179,7 +179,7 @@ def largest_margin_blocks(dist, ptr, split):
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def block_indices(ptr, split, second, start_anchor, start, out):
     """Write the triplets start, start + 1, ... of a block set into the rows of out; returns nothing."""
     t = 0
@@ -198,7 +198,7 @@ def block_indices(ptr, split, second, start_anchor, start, out):
                 t += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def block_pairs(ptr, split, keep, positive, negative):
     """Write the two pair numbers of every triplet of a block set that the mask keeps."""
     t = 0
@@ -226,7 +226,7 @@ def _sphere_rule(t, low, high, error, reach, gamma, zones, counts):
         counts[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sphere_blocks(values, errors, ptr, split, norms, radius, gamma, zones, counts, start, stop, offset):
     """The sphere rule for the anchors start <= i < stop of a block set; offset: their first triplet."""
     t = offset
@@ -239,7 +239,7 @@ def sphere_blocks(values, errors, ptr, split, norms, radius, gamma, zones, count
                 t += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sphere_list(values, errors, positive, negative, norms, radius, gamma, zones, counts, start, stop):
     """The sphere rule for the listed triplets start <= t < stop."""
     for t in range(start, stop):
@@ -249,7 +249,7 @@ def sphere_list(values, errors, positive, negative, norms, radius, gamma, zones,
             _sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def block_hull(ptr, split, used, stays):
     """Mark the triplets of a block set whose two pairs are both used."""
     t = 0
@@ -267,7 +267,7 @@ def _off_zone(margin, zone, inverse):
     return (zone == 1 and b * inverse < 1.0) or (zone == 2 and b > 0.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def off_zone_blocks(dist, ptr, split, zones, smoothing):
     """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
     t = 0
@@ -281,7 +281,7 @@ def off_zone_blocks(dist, ptr, split, zones, smoothing):
     return False
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def off_zone_list(dist, positive, negative, zones, smoothing):
     """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
     inverse = 1.0 / smoothing

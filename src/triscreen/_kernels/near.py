@@ -8,12 +8,11 @@ alone: |H|^2 = |u|^4 + |v|^4 - 2 (u'v)^2 <= |u|^4 + |v|^4.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from triscreen._kernels.pairs import SUMS
+from triscreen._kernels.compiled import SUMS, compiled
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def near_blocks(
     first_end, second_end, squares, ptr, split, radius, error, low, both, zones, offset, used, start, stop
 ):  # fmt: skip
@@ -54,7 +53,7 @@ def near_blocks(
             used[middle + n] = flags[n] > 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def near_list(
     first_end, second_end, squares, positive, negative, radius, error, low, both, zones, keep, start, stop
 ):  # fmt: skip
@@ -69,7 +68,7 @@ def near_list(
         keep[t] = not (decided or (zones.size > 0 and zones[t] > 0))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def curved_blocks(dist, ptr, split, smoothing, used):
     """used[p] = 1 for every pair of a triplet in the quadratic part of the loss; returns the number of triplets."""
     count = 0
@@ -84,7 +83,7 @@ def curved_blocks(dist, ptr, split, smoothing, used):
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def curved_list(dist, positive, negative, smoothing, keep):
     """keep[t] = 1 for every listed triplet in the quadratic part of the loss; returns how many those are."""
     count = 0
@@ -95,7 +94,7 @@ def curved_list(dist, positive, negative, smoothing, keep):
     return count
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def bend_blocks(dist, change, ptr, split, smoothing, pair_weights, start, stop):
     """Pair weights of the Hessian of the loss times a step under which the pairs' distances change so."""
     inverse = 1.0 / smoothing
@@ -114,7 +113,7 @@ def bend_blocks(dist, change, ptr, split, smoothing, pair_weights, start, stop):
             pair_weights[p] = -total
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def bend_list(dist, change, positive, negative, weights, smoothing, pair_weights, start, stop):
     """Like `bend_blocks` for listed triplets; adds to pair_weights."""
     for t in range(start, stop):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from triscreen._kernels.compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def kth_smallest(block, error, codes, offset, k, same, limits):
     """limits[r] = the k-th smallest of block[r] + error over the points (not) of the class of point i = offset + r.
 
@@ -30,7 +31,7 @@ def kth_smallest(block, error, codes, offset, k, same, limits):
         limits[r] = best[k - 1] if count == k else np.inf
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _sort(values, order, count, spare):
     """Put the first entries of order into the order of their values; equal ones keep theirs (merge sort)."""
     width = 1
@@ -50,7 +51,7 @@ def _sort(values, order, count, spare):
         width *= 2
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def nearest_of_kind(block, error, limits, X, codes, offset, same, out):
     """out[r] = the nearest points (not) of the class of point i = offset + r, by (distance, index); -1: no more.
 

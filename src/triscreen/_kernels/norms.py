@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
-from triscreen._kernels.pairs import SUMS
+from triscreen._kernels.compiled import SUMS, compiled
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def full_norms(X, triplets, out):
     """out[t] = |H_t|_F for the rows (i, j, l) of triplets."""
     dim = X.shape[1]
@@ -31,7 +29,7 @@ def full_norms(X, triplets, out):
         out[t] = math.sqrt(0.5 * (qq * ss + qs * qs))
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def diagonal_norms(X, triplets, out):
     """out[t] = |h_t|_2, h = u*u - v*v, for the rows (i, j, l) of triplets."""
     dim = X.shape[1]

@@ -15,12 +15,12 @@ first (a window meets two of them at most); the linear part of the loss is a sum
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from triscreen._kernels.compiled import compiled
 from triscreen._kernels.margins import _join
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def arrange(values, keys, order, starts):
     """Sort whole numbers into keys (order: where they came from) by buckets; returns (scale, steps) for `up_to`.
 
@@ -64,7 +64,7 @@ def arrange(values, keys, order, starts):
     return scale, steps
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def up_to(x, keys, count, starts, scale, steps):
     """How many of the arranged keys are at most x."""
     near = min(max(x, keys[0]), keys[count - 1])
@@ -76,7 +76,7 @@ def up_to(x, keys, count, starts, scale, steps):
     return place
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def longest(ptr, split, start, stop):
     """The largest numbers of positives and of negatives of an anchor."""
     most = widest = 1
@@ -85,7 +85,7 @@ def longest(ptr, split, start, stop):
     return most, widest
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_weights, sums, start, stop):
     """Sweep the anchors start <= i < stop; their pairs are ptr[i]..split[i] (positive)..ptr[i + 1] (negative).
 
@@ -93,8 +93,11 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
     """
     most = longest(ptr, split, start, stop)[0]
     keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
-    values, order, stops, total, linear, curved, shift = np.empty((7, most + 2), np.int64)
-    base, sum1, sum2, tail = np.empty((4, most + 2))
+    ints, floats = np.empty((7, most + 2), np.int64), np.empty((4, most + 2))
+    values, order, stops, total, linear, curved, shift = (
+        ints[0], ints[1], ints[2], ints[3], ints[4], ints[5], ints[6],
+    )  # fmt: skip
+    base, sum1, sum2, tail = floats[0], floats[1], floats[2], floats[3]
     part = np.zeros(3)
     inverse, grains = 1.0 / smoothing, 1.0 / grain
     for i in range(start, stop):
@@ -171,13 +174,14 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
         _join(sums, part)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing, pair_weights, start, stop):
     """Pair weights of the loss's Hessian times a step under which the pairs' distances change so."""
     most = longest(ptr, split, start, stop)[0]
     keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
-    values, order, curved = np.empty((3, most + 2), np.int64)
-    before, shift = np.empty((2, most + 2))
+    ints, floats = np.empty((3, most + 2), np.int64), np.empty((2, most + 2))
+    values, order, curved = ints[0], ints[1], ints[2]
+    before, shift = floats[0], floats[1]
     grains = 1.0 / grain
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
@@ -219,7 +223,7 @@ def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing
 # -- rows of a matrix of inner products, and back ----------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def gather_rows(products, squares, anchors, ends, near, ptr, out):
     """Write the distances s_i + s_l - 2 products of anchors' pairs one after the other, positives first.
 
@@ -243,7 +247,7 @@ def gather_rows(products, squares, anchors, ends, near, ptr, out):
             out[place + j] = square + squares[j] - 2.0 * products[r, j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def scatter_rows(pair_weights, anchors, ends, near, ptr, out, columns, rows):
     """Write the weights of anchors' pairs into rows of a matrix; add up its columns, and its rows."""
     n = out.shape[1]

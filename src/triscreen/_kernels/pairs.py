@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-SUMS = {"reassoc", "contract"}
+from triscreen._kernels.compiled import SUMS, compiled
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def pair_distances(G, first, second, out, start, stop):
     """out[p] = |G[first[p]] - G[second[p]]|^2 for the pairs start <= p < stop."""
     rank = G.shape[1]
@@ -21,7 +20,7 @@ def pair_distances(G, first, second, out, start, stop):
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def pair_products(X, Y, first, second, out, start, stop):
     """out[p] = (x_a - x_b)'(y_a - y_b) for the pairs start <= p < stop; with Y = X V it is delta' V delta."""
     dim = X.shape[1]
@@ -33,7 +32,7 @@ def pair_products(X, Y, first, second, out, start, stop):
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def laplacian_rows(X, first, second, ptr, back_ptr, back_pair, weights, out, start, stop):
     """out[i - start] = row i of Lap(weights) X, for the points start <= i < stop.
 
@@ -69,7 +68,7 @@ def laplacian_rows(X, first, second, ptr, back_ptr, back_pair, weights, out, sta
                 row[c] += w0 * (x - X[a0, c]) + w1 * (x - X[a1, c]) + w2 * (x - X[a2, c]) + w3 * (x - X[a3, c])
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@compiled(fastmath=SUMS)
 def weighted_squares(X, first, second, weights, out, start, stop):
     """out += the sum of weights[p] (x_first - x_second)**2, feature by feature."""
     dim = X.shape[1]
@@ -82,7 +81,7 @@ def weighted_squares(X, first, second, weights, out, start, stop):
                 out[c] += w * t * t
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def transpose_pairs(second, back_ptr, back_pair):
     """List the pairs by their second point: back_pair[back_ptr[i]:back_ptr[i + 1]] for point i, in pair order."""
     for p in range(second.size):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from triscreen._kernels.compiled import compiled
 
 _U = 2.0**-53
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
     """Lower bound of <H, X> over the sphere and <P, X> >= 0: max over mu >= 0 of <H - mu P, Q> - r |H - mu P|.
 
@@ -33,7 +34,7 @@ def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
     return hq - mu * pq - reach - e_hq - mu * e_pq - 8 * _U * (abs(hq) + mu * abs(pq) + reach)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zones):
     """Sphere + half-space; hq = <H, Q> and ph = <P, H> with their errors, one entry per triplet."""
     for t in range(hq.size):
@@ -47,7 +48,7 @@ def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zone
                 zones[t] = 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _secular_sign(z, y, q, u, w, s):
     """Sign of f(z) = (1 + y s_uu)(1 - y s_vv) + y^2 s_uv^2, 0 where rounding hides it.  w = u - v, s = u + v.
 
@@ -74,7 +75,7 @@ def _secular_sign(z, y, q, u, w, s):
     return -1 if f < -doubt else 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _negative_eigenvalue(y, q, u, w, s, uu, vv, floor):
     """Return -z for the negative eigenvalue z of Q + y H, from below; 0 if it is above -floor or lost in rounding."""
     low = -y * vv if y > 0.0 else y * uu  # Weyl: no eigenvalue lies below
@@ -100,7 +101,7 @@ def _negative_eigenvalue(y, q, u, w, s, uu, vv, floor):
     return -high
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _slope(z, y, q, u, v):
     """d z / d y = q'Hq for the unit eigenvector of the eigenvalue z of Q + y H."""
     uu = 0.0
@@ -126,7 +127,7 @@ def _slope(z, y, q, u, v):
     return (a * a - b * b) / size if size > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, w, s, uu, vv, uv, floor, e_h, max_steps):
     """Is no X in the cone with <X, H> = level within radius of Q?  Maximise the SDLS dual over y, sign y > 0.
 
@@ -168,7 +169,7 @@ def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, w, s, uu, vv, uv, flo
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h, max_steps, zones):
     """Sphere + PSD cone for a PSD centre; Y: the points in its eigenbasis, q: its eigenvalues >= 0; O(d) a step."""
     dim = q.size
@@ -203,7 +204,7 @@ def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h
                 zones[t] = 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def _least_orthant(sign, q, h, radius):
     """Lower bound of sign * h'x over |x - q| <= r, x >= 0: the best Lagrangian value over the multiplier 1/(2 tau).
 
@@ -246,7 +247,7 @@ def _least_orthant(sign, q, h, radius):
     return best
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled()
 def orthant_rule(X, q, triplets, hq, e_hq, radius, gamma, zones):
     """Sphere + orthant, for diagonal metrics: the exact least and largest margins over the region."""
     dim = q.size

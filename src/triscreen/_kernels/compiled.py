@@ -1,0 +1,12 @@
+"""How every kernel is compiled: once, cached on disk, without the interpreter lock; division by zero gives infinity."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from numba import njit
+
+# Sums may be reordered and fused, or they would not vectorise; the error bound of a sum holds for any order.
+SUMS = {"reassoc", "contract"}
+
+compiled = partial(njit, cache=True, nogil=True, error_model="numpy")
