@@ -33,6 +33,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/screening.py
 	$(BIN)/python benchmarks/path.py
+	$(BIN)/python benchmarks/all_triplets.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

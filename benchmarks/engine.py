@@ -74,13 +74,18 @@ import time, numpy as np, triscreen as ts
 import sklearn.metrics
 rng = np.random.default_rng(0); X = rng.normal(size=(60, 3)); y = np.arange(60) % 2; X += 2 * y[:, None]
 t = time.perf_counter()
-for T in (ts.knn_triplets(X, y, 3), ts.given_triplets(ts.knn_triplets(X, y, 3).indices(), np.ones(540))):
+lists = ts.knn_triplets(X, y, 3), ts.given_triplets(ts.knn_triplets(X, y, 3).indices(), np.ones(540))
+for T in (*lists, ts.all_triplets(X, y)):
     for cone in ("psd", "diagonal"):
         p = ts.Problem(X, T, cone=cone)
-        sol = ts.solve(p, 0.1 * p.lambda_max())
-        p.certificate(sol.M, sol.lam, np.ones(p.triplets.n_triplets)); p.norms
-        every = ts.Screening(("rrpb", "gb", "pgb", "cdgb", "mid"), rule="semidefinite", every=2)
+        sol = ts.solve(p, 0.1 * p.lambda_max(), solver="newton")
+        rule = "semidefinite" if T.numbered else "sphere"
+        if T.numbered:
+            p.certificate(sol.M, sol.lam, np.ones(p.triplets.n_triplets)); p.norms
+            ts.solve(p, 0.1 * p.lambda_max(), solver="dual", tol=0.1)
+        every = ts.Screening(("rrpb", "gb", "pgb", "cdgb", "mid"), rule=rule, every=2)
         ts.solve(p, 0.05 * p.lambda_max(), tol=1e-9, start=sol, screening=every)
+        ts.solve_path(p, ratio=0.7, n_lambdas=8)
 print(time.perf_counter() - t)
 """
     with tempfile.TemporaryDirectory() as cache:

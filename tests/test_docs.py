@@ -34,6 +34,6 @@ def test_the_pages(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     X[:, 0] += 2 * y
     problem = ts.Problem(X, ts.knn_triplets(X, y, 3))
-    for page in ("docs/engine.md", "docs/screening.md", "docs/path.md"):
+    for page in ("docs/engine.md", "docs/screening.md", "docs/path.md", "docs/all-triplets.md"):
         for code in python_blocks(page):
             exec(code, {"ts": ts, "problem": problem, "lam": 1.0, "folder": tmp_path / "checkpoint"})
