@@ -31,9 +31,9 @@ STAGES = [
     "solvers",
     "path",
     "selection",
-    "persistence",
     "datasets",
     "estimators",
+    "persistence",
     "report",
     "cli",
 ]

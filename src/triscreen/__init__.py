@@ -29,6 +29,8 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Certificate",
+    "ComparisonKFold",
+    "ComparisonMetric",
     "ConvergenceWarning",
     "DegenerateProblemWarning",
     "Hinge",
@@ -42,6 +44,8 @@ __all__ = [
     "Solution",
     "Sphere",
     "State",
+    "TripletMetric",
+    "TripletMetricCV",
     "all_triplets",
     "given_triplets",
     "knn_triplets",
@@ -51,3 +55,16 @@ __all__ = [
     "solve_path",
     "triplet_count",
 ]
+
+
+def __getattr__(name):
+    # Estimators bring scikit-learn, a second or two of imports: only when asked for.
+    if name in ("ComparisonKFold", "ComparisonMetric", "TripletMetric", "TripletMetricCV"):
+        from importlib import import_module
+
+        return getattr(import_module("triscreen.estimators"), name)
+    raise AttributeError(f"module 'triscreen' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(__all__)

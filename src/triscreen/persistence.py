@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+
 from triscreen.errors import InputError
 from triscreen.files import read, write
 from triscreen.path import Path
 
-_KINDS = {"path": Path}
+_ESTIMATORS = "triscreen.estimators"
 
 
 def save(obj, file):
-    """Write a path to a file; an old file is replaced only when the new one is complete.
+    """Write a path or an estimator to a file; an old file is replaced only when the new one is complete.
+
+    An estimator's callback is not saved.
 
     Examples
     --------
@@ -25,16 +29,24 @@ def save(obj, file):
     >>> bool((again.lambdas == path.lambdas).all())
     True
     """
-    for kind, cls in _KINDS.items():
-        if isinstance(obj, cls):
-            write(file, kind, *obj.to_arrays())
-            return
-    raise InputError(f"obj is a {type(obj).__name__}: what can be saved is a {' or a '.join(_KINDS)}")
+    if isinstance(obj, Path):
+        write(file, "path", *obj.to_arrays())
+    elif type(obj).__module__.startswith(_ESTIMATORS) and hasattr(obj, "get_params"):
+        write(file, "estimator", *_storage().to_arrays(obj))
+    else:
+        raise InputError(f"obj is a {type(obj).__name__}: what can be saved is a path or an estimator")
 
 
 def load(file):
     """Return what `save` wrote."""
     kind, meta, arrays = read(file)
-    if kind not in _KINDS:
-        raise InputError(f"file={str(file)!r} holds a {kind}: load reads {', '.join(_KINDS)}")
-    return _KINDS[kind].from_arrays(meta, arrays)
+    if kind == "path":
+        return Path.from_arrays(meta, arrays)
+    if kind == "estimator":
+        return _storage().from_arrays(meta, arrays)
+    raise InputError(f"file={str(file)!r} holds a {kind}: load reads paths and estimators")
+
+
+def _storage():
+    """Import what knows estimators, and scikit-learn with it, only when it is needed."""
+    return importlib.import_module(f"{_ESTIMATORS}.storage")

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+_silent = ContextVar("silent", default=False)
+
+
+@contextmanager
+def silent(wanted=True):
+    """Show no bar inside, if that is wanted."""
+    token = _silent.set(bool(wanted) or _silent.get())
+    try:
+        yield
+    finally:
+        _silent.reset(token)
 
 
 @contextmanager
 def progress(total):
     """Give a function of (lam, rel_gap, rate), to be called after each lambda."""
-    if not sys.stderr.isatty():
+    if _silent.get() or not sys.stderr.isatty():
         yield lambda *_: None
         return
     from rich import progress as parts

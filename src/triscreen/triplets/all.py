@@ -103,6 +103,10 @@ class AllTriplets(TripletSet):
         if n_points != self.n_points:
             raise InputError(f"X has {n_points} points: these triplets were made from {self.n_points} points")
 
+    def same_as(self, other):
+        """Are these the same triplets?"""
+        return np.array_equal(self._near, other._near) and np.array_equal(self.point_ids, other.point_ids)
+
     def local_indices(self, start=0, stop=None):
         """Return the triplets start <= t < stop as rows (i, j, l), anchor by anchor, for looking at a few of them."""
         start, stop, _ = slice(start, stop).indices(self.n_triplets)

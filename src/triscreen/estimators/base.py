@@ -1,0 +1,150 @@
+"""What every estimator can do once it has a metric: metric-learn's names, scikit-learn's manners."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from triscreen.errors import InputError
+from triscreen.estimators.callbacks import CallbackSupportMixin
+from triscreen.losses import Hinge, SmoothedHinge
+
+FLOATS = [np.float64, np.float32]
+
+
+class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A learned Mahalanobis metric: d(x, x')^2 = |L (x - x')|^2 with L = ``components_``."""
+
+    def transform(self, X):
+        """Map points to where Euclidean distance is the learned one: X L'; float32 stays float32.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n, d)
+
+        Returns
+        -------
+        array, shape (n, len(components_))
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return safe_sparse_dot(X, self.components_.astype(X.dtype).T, dense_output=True)
+
+    def get_mahalanobis_matrix(self):
+        """Return L'L, the matrix of the distances that `transform` and `pair_distance` give, shape (d, d)."""
+        check_is_fitted(self)
+        return self.components_.T @ self.components_
+
+    def pair_distance(self, pairs):
+        """Return the learned distance of each pair; pairs: array (m, 2, d), or indices (m, 2) with a preprocessor."""
+        check_is_fitted(self)
+        pairs = self._tuples(pairs, 2, "pairs")
+        return np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
+
+    def pair_score(self, pairs):
+        """Return minus the learned distance of each pair: the larger, the more similar."""
+        return -self.pair_distance(pairs)
+
+    def score_pairs(self, pairs):
+        """Return `pair_distance`; deprecated in metric-learn, and so here."""
+        warnings.warn("score_pairs is deprecated: use pair_distance, or pair_score", FutureWarning, stacklevel=2)
+        return self.pair_distance(pairs)
+
+    def get_metric(self):
+        """Return a function metric(u, v, squared=False), for whatever takes a callable metric."""
+        check_is_fitted(self)
+        L = self.components_.T.copy()
+
+        def metric(u, v, squared=False):
+            z = (np.asarray(u, dtype=float) - np.asarray(v, dtype=float)) @ L
+            return float(z @ z) if squared else float(np.sqrt(z @ z))
+
+        return metric
+
+    # -- for the classes below ----------------------------------------------------------------------------------------
+
+    @property
+    def _n_features_out(self):
+        return len(self.components_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _tuples(self, tuples, size, name):
+        """Return (m, size, d) points for tuples of points, or of indices where there is a preprocessor."""
+        tuples = check_array(tuples, allow_nd=True, ensure_2d=False, dtype=None, input_name=name)
+        if tuples.ndim == 2 and getattr(self, "preprocessor", None) is not None:
+            points = check_array(self.preprocessor, dtype=FLOATS, input_name="preprocessor")
+            tuples = points[as_indices(tuples, len(points), size, name)]
+        if tuples.ndim != 3 or tuples.shape[1] != size:
+            raise InputError(
+                f"{name} has shape {tuples.shape}: it must have shape (m, {size}, d), or (m, {size}) with indices "
+                "where there is a preprocessor"
+            )
+        if hasattr(self, "n_features_in_") and tuples.shape[2] != self.n_features_in_:
+            raise InputError(
+                f"{name} has {tuples.shape[2]} features: this metric was learned from {self.n_features_in_}"
+            )
+        return tuples.astype(float, copy=False)
+
+    def _loss(self):
+        return SmoothedHinge(self.gamma) if self.gamma != 0 else Hinge()
+
+    def _dense(self, X):
+        """Return X as an array; a sparse one is converted if the memory budget allows."""
+        if not sparse.issparse(X):
+            return X
+        needed = 8 * X.shape[0] * X.shape[1]
+        if self.memory_budget is not None and needed > self.memory_budget:
+            raise InputError(
+                f"memory_budget={self.memory_budget:.3g}: X is sparse and would take {needed:.3g} bytes as an array; "
+                "raise the budget, or reduce it first (sklearn.decomposition.TruncatedSVD)"
+            )
+        return X.toarray()
+
+    def _arguments(self):
+        return {name: getattr(self, name) for name in ("tol", "solver", "screening", "max_iter", "max_seconds")}
+
+    def _set_solution(self, solution):
+        """Keep a solution's metric as components, and its proof."""
+        self.solution_ = solution
+        self.components_ = components_of(solution.M, getattr(self, "n_components", None))
+        self.lam_, self.n_iter_ = solution.lam, solution.n_iter
+        self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
+        self.screening_ = solution.screening
+
+
+def components_of(M, n_components=None):
+    """Return L with L'L = M (or the nearest of rank n_components), the largest direction first; at least one row."""
+    if M.ndim == 1:
+        order = np.argsort(-M, kind="stable")[: max(1, np.count_nonzero(M))]
+        L = np.zeros((len(order), len(M)))
+        L[np.arange(len(order)), order] = np.sqrt(M[order])
+        return L[:n_components]
+    values, vectors = np.linalg.eigh(M)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    rank = max(1, int(np.count_nonzero(values > 1e-14 * values[0])))
+    L = (vectors[:, :rank] * np.sqrt(values[:rank])).T
+    # Signs do not matter to distances: the largest entry of each row is positive, on every machine.
+    signs = np.sign(L[np.arange(rank), np.abs(L).argmax(axis=1)])
+    return np.ascontiguousarray(L * np.where(signs == 0, 1.0, signs)[:, None])[:n_components]
+
+
+def as_indices(tuples, n_points, size, name):
+    """Return (m, size) whole numbers between 0 and n_points - 1."""
+    if tuples.shape[1] != size or tuples.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} has shape {tuples.shape} and type {tuples.dtype}: (m, {size}) whole numbers are needed"
+        )
+    bad = (tuples < 0) | (tuples >= n_points)
+    if bad.any():
+        row = int(np.argmax(bad.any(axis=1)))
+        raise InputError(f"{name}[{row}] is {tuples[row].tolist()}: indices must lie between 0 and {n_points - 1}")
+    return tuples

@@ -1,0 +1,213 @@
+"""One metric from comparisons "a is closer to b than to c": human judgements, adapters on frozen embeddings."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from triscreen._validation import as_choice, as_count, as_positive, as_weights
+from triscreen.errors import InputError
+from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices
+from triscreen.estimators.callbacks import Progress, with_callbacks
+from triscreen.problem import Problem
+from triscreen.solvers import solve
+from triscreen.triplets import given_triplets
+
+
+class ComparisonMetric(MetricEstimator):
+    """A Mahalanobis metric from triplets (a, b, c): "a is closer to b than to c".
+
+    Parameters
+    ----------
+    preprocessor : array, shape (n, d), optional
+        Points, for triplets that are given as indices.
+    lam, lam_ratio, gamma, cone, tol, n_components, solver, screening, max_iter, max_seconds, n_jobs, memory_budget,
+    callback, random_state, verbose :
+        As for `TripletMetric`.
+
+    Attributes
+    ----------
+    components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_, n_iter_, n_features_in_ :
+        As for `TripletMetric`.
+    n_triplets_, n_points_ : int
+        Comparisons, and different points in them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> near = lambda a, b: abs(X[a, 0] - X[b, 0])  # people who see the first feature only
+    >>> rows = np.random.default_rng(1).integers(0, 30, (300, 3))
+    >>> rows = [(a, b, c) if near(a, b) < near(a, c) else (a, c, b) for a, b, c in rows if len({a, b, c}) == 3]
+    >>> model = ts.ComparisonMetric(preprocessor=X).fit(rows[:200])
+    >>> bool(model.score(rows[200:]) > 0.9), int(np.argmax(np.abs(model.components_[0])))
+    (True, 0)
+    """
+
+    def __init__(
+        self,
+        preprocessor=None,
+        lam=None,
+        lam_ratio=1e-3,
+        gamma=0.05,
+        cone="psd",
+        tol=1e-4,
+        n_components=None,
+        solver="auto",
+        screening="auto",
+        max_iter=None,
+        max_seconds=None,
+        n_jobs=None,
+        memory_budget=None,
+        callback=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.preprocessor = preprocessor
+        self.lam = lam
+        self.lam_ratio = lam_ratio
+        self.gamma = gamma
+        self.cone = cone
+        self.tol = tol
+        self.n_components = n_components
+        self.solver = solver
+        self.screening = screening
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    @with_callbacks
+    def fit(self, triplets, y=None, sample_weight=None):
+        """Learn the metric.
+
+        Parameters
+        ----------
+        triplets : array, shape (m, 3, d), or (m, 3) with indices into the preprocessor
+            Equal points are found and counted once.
+        y : ignored
+        sample_weight : array, shape (m,), optional
+            Weights of the comparisons.
+
+        Returns
+        -------
+        self
+        """
+        lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
+        as_count(self.n_components, "n_components", none="all")
+        points, indices = self._points(triplets)
+        weights = as_weights(sample_weight, len(indices), "sample_weight")
+        progress = Progress(self, triplets, None, "iteration")
+        problem = Problem(
+            points,
+            given_triplets(indices, weights),
+            self._loss(),
+            self.cone,
+            n_jobs=self.n_jobs,
+            memory_budget=self.memory_budget,
+        )
+        self.n_features_in_ = points.shape[1]
+        self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
+        lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
+        self._set_solution(solve(problem, lam, callback=progress, **self._arguments()))
+        if self.verbose:
+            print(f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points, lam {self.lam_:.4g}, relative gap "
+                  f"{self.rel_gap_:.2g} after {self.n_iter_} iterations")  # fmt: skip
+        progress.done()
+        return self
+
+    def decision_function(self, triplets):
+        """Return d(a, c) - d(a, b) by the learned metric: positive where a is closer to b."""
+        check_is_fitted(self)
+        a, b, c = np.moveaxis(self._tuples(triplets, 3, "triplets"), 1, 0)
+        L = self.components_.T
+        return np.linalg.norm((a - c) @ L, axis=1) - np.linalg.norm((a - b) @ L, axis=1)
+
+    def predict(self, triplets):
+        """Return 1 where a is closer to b than to c, otherwise -1."""
+        return np.where(self.decision_function(triplets) > 0, 1, -1)
+
+    def score(self, triplets, y=None, sample_weight=None):
+        """Return the share of triplets in the right order."""
+        return float(np.average(self.predict(triplets) > 0, weights=sample_weight))
+
+    def _points(self, triplets):
+        """Return (points, indices) of the comparisons, or refuse them."""
+        if self.preprocessor is None:
+            tuples = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=FLOATS, input_name="triplets")
+            if tuples.ndim != 3 or tuples.shape[1] != 3:
+                raise InputError(
+                    f"triplets has shape {tuples.shape}: it must have shape (m, 3, d), or (m, 3) with indices where "
+                    "there is a preprocessor"
+                )
+            flat = tuples.reshape(-1, tuples.shape[2]).astype(float)
+            points, inverse = np.unique(flat, axis=0, return_inverse=True)
+            indices = inverse.reshape(-1, 3)
+        else:
+            points = self._dense(check_array(self.preprocessor, accept_sparse="csr", dtype=FLOATS)).astype(float)
+            tuples = check_array(triplets, dtype=None, input_name="triplets")
+            indices = as_indices(tuples, len(points), 3, "triplets")
+        same = (indices[:, 0] == indices[:, 1]) | (indices[:, 0] == indices[:, 2]) | (indices[:, 1] == indices[:, 2])
+        if same.any():
+            row = int(np.argmax(same))
+            raise InputError(f"triplets[{row}] has the same point twice: a comparison needs three different points")
+        return points, indices
+
+
+class ComparisonKFold:
+    """Folds of comparisons that keep apart what must not be known on both sides.
+
+    Parameters
+    ----------
+    n_splits : int
+    by : {"comparison", "anchor", "item"}
+        "comparison": any comparison on either side. "anchor": all comparisons of an anchor a on one side. "item": no
+        item at all on both sides; comparisons that would mix them are left out.
+    random_state : int, optional
+        None: folds in the order given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> rows = np.random.default_rng(0).integers(0, 12, (200, 3))
+    >>> for train, test in ts.ComparisonKFold(3, by="item").split(rows):
+    ...     assert not set(rows[train].ravel()) & set(rows[test].ravel())
+    """
+
+    def __init__(self, n_splits=5, by="anchor", random_state=None):
+        self.n_splits, self.by, self.random_state = as_count(n_splits, "n_splits"), by, random_state
+        as_choice(by, "by", ("comparison", "anchor", "item"))
+        if self.n_splits < 2:
+            raise InputError(f"n_splits={n_splits}: at least 2 folds are needed")
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        """Return the number of folds."""
+        return self.n_splits
+
+    def split(self, X, y=None, groups=None):
+        """Yield (train, test) rows of the comparisons X: (m, 3) indices, or (m, 3, d) points."""
+        X = np.asarray(X)
+        if X.ndim == 3:
+            X = np.unique(X.reshape(-1, X.shape[2]), axis=0, return_inverse=True)[1].reshape(-1, 3)
+        shuffle = {"shuffle": True, "random_state": self.random_state} if self.random_state is not None else {}
+        if self.by == "comparison":
+            yield from KFold(self.n_splits, **shuffle).split(X)
+        elif self.by == "anchor":
+            yield from GroupKFold(self.n_splits, **shuffle).split(X, groups=X[:, 0])
+        else:
+            items = np.unique(X)
+            for _, held in KFold(self.n_splits, **shuffle).split(items):
+                inside = np.isin(X, items[held])
+                yield np.flatnonzero(~inside.any(axis=1)), np.flatnonzero(inside.all(axis=1))

@@ -1,0 +1,193 @@
+"""One metric from labelled points, its lambda chosen over the whole path by cross-validation."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.neighbors import KNeighborsClassifier
+
+from triscreen._validation import as_count, as_positive, shortened
+from triscreen.errors import InputError
+from triscreen.estimators.callbacks import Progress, with_callbacks
+from triscreen.estimators.triplet import LabelledMetric
+from triscreen.path import solve_path
+from triscreen.path.progress import silent
+from triscreen.selection import choose, triplet_accuracy
+
+
+class TripletMetricCV(LabelledMetric):
+    """A Mahalanobis metric whose lambda is chosen by cross-validation over whole paths of certified metrics.
+
+    One grid of lam / lambda_max serves all folds and the fit on all points: the loss is a sum, so each of them has its
+    own lambda_max.
+
+    Parameters
+    ----------
+    n_neighbors, triplets, gamma, cone, tol, rounds, n_components, solver, screening, max_iter, n_jobs, memory_budget,
+    random_state, verbose :
+        As for `TripletMetric`. With rounds > 1 neighbours are chosen again by the metric found, and the whole path is
+        walked again.
+    ratios : array or int
+        Falling values of lam / lambda_max, or how many between 1 and ``smallest_ratio``.
+    smallest_ratio : float
+    cv : int, splitter or iterable
+        As in scikit-learn; an int means stratified folds, in the order of the points.
+    scoring : str, callable or None
+        None: accuracy of the nearest ``score_neighbors`` neighbours. "triplet": share of the held-out points' triplets
+        that are in the right order. Otherwise a scikit-learn scorer, which sees a `KNeighborsClassifier` in the learned
+        space.
+    score_neighbors : int
+    one_standard_error : bool
+        Choose the largest lambda (the simplest metric) whose score is within one standard error of the best.
+    max_seconds : float, optional
+        For each path.
+    callback : callable, optional
+        Sees a `PathState` after every lambda; returning True ends that path.
+
+    Attributes
+    ----------
+    components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_, n_iter_ :
+        Of the metric chosen, fitted on all points.
+    path_ : Path
+        On all points.
+    ratios_ : array, shape (n_ratios,)
+    cv_scores_ : array, shape (n_folds, n_ratios)
+        NaN where a path ended early.
+    best_index_ : int
+    lam_ratio_, best_score_ : float
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = ts.TripletMetricCV(ratios=6, cv=3).fit(scale(X), y)
+    >>> model.cv_scores_.shape, bool(model.best_score_ > 0.95), bool(model.path_.converged.all())
+    ((3, 6), True, True)
+    """
+
+    def __init__(
+        self,
+        n_neighbors=5,
+        triplets="knn",
+        ratios=25,
+        smallest_ratio=1e-6,
+        cv=5,
+        scoring=None,
+        score_neighbors=3,
+        one_standard_error=False,
+        gamma=0.05,
+        cone="psd",
+        tol=1e-4,
+        rounds=1,
+        n_components=None,
+        solver="auto",
+        screening="auto",
+        max_iter=None,
+        max_seconds=None,
+        n_jobs=None,
+        memory_budget=None,
+        callback=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_neighbors = n_neighbors
+        self.triplets = triplets
+        self.ratios = ratios
+        self.smallest_ratio = smallest_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.score_neighbors = score_neighbors
+        self.one_standard_error = one_standard_error
+        self.gamma = gamma
+        self.cone = cone
+        self.tol = tol
+        self.rounds = rounds
+        self.n_components = n_components
+        self.solver = solver
+        self.screening = screening
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Choose lambda and learn the metric.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n, d)
+        y : array, shape (n,)
+        sample_weight : array, shape (n,), optional
+            The weight of each triplet that the point is the anchor of.
+
+        Returns
+        -------
+        self
+        """
+        self.ratios_ = self._grid()
+        as_count(self.score_neighbors, "score_neighbors")
+        X, y, weights = self._check(X, y, sample_weight)
+        progress = Progress(self, X, y, "lambda")
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        everything = np.arange(len(X))
+        last = [None] * (len(folds) + 1)  # each part's own metric of the round before: nothing leaks into a fold
+        for number in range(1, self.rounds + 1):
+            self.cv_scores_ = np.full((len(folds), len(self.ratios_)), np.nan)
+            paths = []
+            for (train, test), L, row in zip(
+                [*folds, (everything, None)], last, [*self.cv_scores_, None], strict=True
+            ):  # fmt: skip
+                paths.append(self._path(X[train], y[train], None if weights is None else weights[train], L, progress))
+                for t in range(len(paths[-1]) if test is not None else 0):
+                    row[t] = self._score(paths[-1].components(t), X[train], y[train], X[test], y[test])
+            self.path_ = paths[-1]
+            scores = self.cv_scores_[:, : len(self.path_)]
+            self.best_index_ = choose(scores, self.one_standard_error)
+            last = [path.components(min(self.best_index_, len(path) - 1)) for path in paths]
+            if self.verbose:
+                print(f"round {number}: lam/lambda_max {self.ratios_[self.best_index_]:.3g}, score "
+                      f"{np.nanmean(scores[:, self.best_index_]):.4f}")  # fmt: skip
+        self.lam_ratio_ = float(self.ratios_[self.best_index_])
+        self.best_score_ = float(np.nanmean(self.cv_scores_[:, self.best_index_]))
+        self.n_triplets_ = self.path_.n_triplets
+        self._set_solution(self.path_[self.best_index_])
+        progress.done()
+        return self
+
+    def _grid(self):
+        if np.ndim(self.ratios) == 0:
+            smallest = as_positive(self.smallest_ratio, "smallest_ratio")
+            if smallest >= 1:
+                raise InputError(f"smallest_ratio={smallest!r}: it must be smaller than 1, where the grid begins")
+            return np.geomspace(1.0, smallest, as_count(self.ratios, "ratios"))
+        ratios = np.asarray(self.ratios, dtype=float)
+        if ratios.ndim != 1 or not len(ratios) or not (ratios > 0).all() or not (np.diff(ratios) < 0).all():
+            raise InputError(
+                f"ratios={shortened(self.ratios)}: it must be a number of values, or falling positive values"
+            )
+        return ratios
+
+    def _path(self, X, y, weights, L, callback):
+        """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
+        problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
+        lambdas = self.ratios_ * (problem.lambda_max() or 1.0)
+        with silent(not self.verbose):
+            return solve_path(problem, lambdas=lambdas, callback=callback, **self._arguments())
+
+    def _score(self, L, X, y, X_test, y_test):
+        """Return the score of one metric on held-out points."""
+        if not len(L):
+            L = np.zeros((1, X.shape[1]))
+        L = L[np.argsort(-np.square(L).sum(axis=1), kind="stable")][: self.n_components]
+        Z, Z_test = X @ L.T, X_test @ L.T
+        if isinstance(self.scoring, str) and self.scoring == "triplet":
+            return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
+        near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
+        return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy

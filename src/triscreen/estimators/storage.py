@@ -1,0 +1,81 @@
+"""Estimators as plain numbers, texts and arrays, and back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+
+import numpy as np
+
+from triscreen.errors import InputError
+from triscreen.estimators import ComparisonMetric, TripletMetric, TripletMetricCV
+from triscreen.path import Path
+from triscreen.screening import Screening
+from triscreen.solvers import Solution
+
+CLASSES = {cls.__name__: cls for cls in (TripletMetric, TripletMetricCV, ComparisonMetric)}
+_NUMBERS = (bool, int, float, str, type(None))
+
+
+def to_arrays(estimator):
+    """Return (numbers and texts, arrays) of an estimator, fitted or not; its callback is left out."""
+    meta, arrays = {"class": type(estimator).__name__, "parameters": {}, "attributes": {}}, {}
+    parameters = {**estimator.get_params(deep=False), "callback": None}
+    for kind, values in (("parameters", parameters), ("attributes", _fitted(estimator))):
+        for name, value in values.items():
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+                arrays[f"{kind} {name}"] = value
+            elif isinstance(value, Path):
+                numbers, parts = value.to_arrays()
+                meta["path"] = {"name": name, **numbers}
+                arrays.update({f"path {part}": array for part, array in parts.items()})
+            elif isinstance(value, Solution):
+                meta["solution"], arrays["solution M"] = _solution(value), value.M
+                arrays.update({f"history {part}": array for part, array in value.history.items()})
+            else:
+                meta[kind][name] = _plain(value, name)
+    return meta, arrays
+
+
+def from_arrays(meta, arrays):
+    """Return the estimator that `to_arrays` took apart."""
+    made = CLASSES[meta["class"]](**_with_arrays(meta["parameters"], arrays, "parameters "))
+    for name, value in _with_arrays(meta["attributes"], arrays, "attributes ").items():
+        setattr(made, name, np.array(value, dtype=object) if name == "feature_names_in_" else value)
+    if "solution" in meta:
+        history = {name[len("history ") :]: a for name, a in arrays.items() if name.startswith("history ")}
+        made.solution_ = Solution(**meta["solution"], M=arrays["solution M"], history=history)
+    if "path" in meta:
+        parts = {name[len("path ") :]: array for name, array in arrays.items() if name.startswith("path ")}
+        setattr(made, meta["path"]["name"], Path.from_arrays(meta["path"], parts))
+    return made
+
+
+def _fitted(estimator):
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
+
+
+def _solution(solution):
+    numbers = {item.name: getattr(solution, item.name) for item in fields(solution)}
+    return {name: _plain(value, name) for name, value in numbers.items() if name not in ("M", "history")}
+
+
+def _with_arrays(values, arrays, prefix):
+    found = {name: Screening(**value["Screening"]) if isinstance(value, dict) and "Screening" in value else value
+             for name, value in values.items()}  # fmt: skip
+    return {**found, **{name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}}
+
+
+def _plain(value, name):
+    if isinstance(value, Screening) and not any(map(callable, (*value.bounds, value.rule))):
+        return {"Screening": {**asdict(value), "bounds": list(value.bounds)}}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+        return [str(item) for item in value]
+    if isinstance(value, list | tuple):
+        return [_plain(item, name) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item, name) for key, item in value.items()}
+    if isinstance(value, _NUMBERS):
+        return value
+    raise InputError(f"{name} is a {type(value).__name__}: what is saved must be numbers, texts and arrays")

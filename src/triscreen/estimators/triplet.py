@@ -1,0 +1,212 @@
+"""One metric from labelled points."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from triscreen._validation import as_choice, as_count, as_positive
+from triscreen.errors import InputError
+from triscreen.estimators.base import FLOATS, MetricEstimator, components_of
+from triscreen.estimators.callbacks import Progress, with_callbacks
+from triscreen.problem import Problem
+from triscreen.solvers import solve
+from triscreen.triplets import KnnTriplets, all_triplets, given_triplets, knn_triplets
+
+KINDS = ("knn", "lmnn", "all")
+
+
+class LabelledMetric(MetricEstimator):
+    """What estimators from labels share: checks, and from points and labels to a problem."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check(self, X, y, sample_weight):
+        """Return (X as an array, y, weights or None), or refuse what is wrong, before any work."""
+        as_choice(self.triplets, "triplets", KINDS)
+        as_count(self.n_neighbors, "n_neighbors")
+        as_count(self.rounds, "rounds")
+        n_components = as_count(self.n_components, "n_components", none="all")
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2, multi_output=False, y_numeric=False
+        )
+        check_classification_targets(y)
+        if n_components is not None and n_components > X.shape[1]:
+            raise InputError(f"n_components={n_components}: X has {X.shape[1]} features, so it must be at most that")
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return self._dense(X).astype(np.float64, copy=False), y, sample_weight
+
+    def _make_triplets(self, Z, y, weights):
+        """Return the triplets of labelled points, neighbours chosen in Z."""
+        if self.triplets == "all":
+            return all_triplets(Z, y, weights=weights, n_jobs=self.n_jobs)
+        if self.triplets == "lmnn":
+            return all_triplets(Z, y, self.n_neighbors, weights, n_jobs=self.n_jobs)
+        T = knn_triplets(Z, y, self.n_neighbors, n_jobs=self.n_jobs)
+        if weights is None:
+            return T
+        indices = T.indices()
+        keep = weights[indices[:, 0]] > 0
+        if not keep.any():
+            raise InputError("sample_weight is 0 for every point of a class of two points or more: no triplet is left")
+        return given_triplets(indices[keep], weights[indices[keep, 0]])
+
+    def _make_problem(self, X, T):
+        return Problem(X, T, self._loss(), self.cone, n_jobs=self.n_jobs, memory_budget=self.memory_budget)
+
+
+class TripletMetric(LabelledMetric):
+    """A Mahalanobis metric from labelled points, to a certified optimum.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Neighbours that triplets are made of.
+    triplets : {"knn", "lmnn", "all"}
+        "knn": n_neighbors nearest of the same class times n_neighbors nearest of other classes. "lmnn": n_neighbors
+        nearest of the same class against every point of other classes. "all": every triplet. Neither of the last two is
+        ever listed (see `all_triplets`).
+    lam : float, optional
+        Strength of regularisation. By default ``lam_ratio`` times the problem's lambda_max, which means the same for
+        any number and scale of points.
+    lam_ratio : float
+        1e-3 is good on most data without tuning; `TripletMetricCV` chooses it.
+    gamma : float
+        Width of the smoothed hinge; 0: the hinge.
+    cone : {"psd", "diagonal"}
+    tol : float
+        Relative duality gap.
+    rounds : int
+        1: neighbours are chosen once, by Euclidean distance. Each further round chooses them by the metric of the round
+        before, and ends early when they no longer change.
+    n_components : int, optional
+        Keep so many directions for `transform`, the most important first; the proof is that of the whole metric.
+    solver, screening, max_iter, max_seconds :
+        As for `solve`.
+    n_jobs, memory_budget :
+        As for `Problem`.
+    callback : callable, optional
+        Sees a `State` after every iteration; returning True stops.
+    random_state : ignored
+        Nothing is random here.
+    verbose : int
+        1: a line per round.
+
+    Attributes
+    ----------
+    components_ : array, shape (n_components, d)
+        L: the metric is d(x, x') = |L (x - x')|.
+    lam_, n_iter_, dual_gap_, rel_gap_, converged_, screening_ :
+        Of the solution (of the last round).
+    solution_ : Solution
+    n_rounds_, n_triplets_ : int
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), ts.TripletMetric(), KNeighborsClassifier(3)).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.95), bool(model[1].rel_gap_ <= 1e-4)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        n_neighbors=5,
+        triplets="knn",
+        lam=None,
+        lam_ratio=1e-3,
+        gamma=0.05,
+        cone="psd",
+        tol=1e-4,
+        rounds=1,
+        n_components=None,
+        solver="auto",
+        screening="auto",
+        max_iter=None,
+        max_seconds=None,
+        n_jobs=None,
+        memory_budget=None,
+        callback=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_neighbors = n_neighbors
+        self.triplets = triplets
+        self.lam = lam
+        self.lam_ratio = lam_ratio
+        self.gamma = gamma
+        self.cone = cone
+        self.tol = tol
+        self.rounds = rounds
+        self.n_components = n_components
+        self.solver = solver
+        self.screening = screening
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.memory_budget = memory_budget
+        self.callback = callback
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None):
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, shape (n, d)
+        y : array, shape (n,)
+            Labels.
+        sample_weight : array, shape (n,), optional
+            The weight of each triplet that the point is the anchor of.
+
+        Returns
+        -------
+        self
+        """
+        lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
+        X, y, weights = self._check(X, y, sample_weight)
+        progress = Progress(self, X, y, "iteration")
+        Z, solution, before = X, None, None
+        for number in range(1, self.rounds + 1):
+            T = self._make_triplets(Z, y, weights)
+            if number > 1 and _same(T, before):
+                break
+            problem = self._make_problem(X, T)
+            wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
+            start = None if solution is None else solution.M
+            solution = solve(problem, wanted, start=start, callback=progress, **self._arguments())
+            self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
+            if self.verbose:
+                print(f"round {number}: {T.n_triplets:,} triplets, lam {solution.lam:.4g}, relative gap "
+                      f"{solution.rel_gap:.2g} after {solution.n_iter} iterations")  # fmt: skip
+            if number < self.rounds:
+                Z = X @ components_of(solution.M).T
+        self._set_solution(solution)
+        progress.done()
+        return self
+
+
+def _same(T, other):
+    """Are these the same triplets, both made in the same way?"""
+    if T.n_triplets != other.n_triplets:
+        return False
+    if not T.listed:
+        return T.same_as(other)
+    if isinstance(T, KnnTriplets):
+        return np.array_equal(T.second, other.second)
+    return np.array_equal(T.indices(), other.indices())

@@ -1,0 +1,47 @@
+"""Choosing lambda: scores of held-out points, and what follows from them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+
+def choose(scores, one_standard_error=False):
+    """Return the column with the best mean score; of equal ones the first (the largest lambda).
+
+    Parameters
+    ----------
+    scores : array, shape (n_folds, n_lambdas)
+        Larger is better; columns with a NaN are not chosen (unless all have one).
+    one_standard_error : bool
+        The first column within one standard error of the best instead.
+    """
+    complete = ~np.isnan(scores).any(axis=0)
+    means = np.where(complete, scores.mean(axis=0), -np.inf) if complete.any() else np.nan_to_num(
+        np.nanmean(scores, axis=0), nan=-np.inf
+    )  # fmt: skip
+    best = int(np.argmax(means))
+    if not one_standard_error or len(scores) < 2:
+        return best
+    error = np.nanstd(scores[:, best], ddof=1) / np.sqrt(len(scores))
+    return int(np.argmax(means >= means[best] - error))
+
+
+def triplet_accuracy(Z, y, Z_test, y_test, k):
+    """Return the share of triplets that are in the right order, for held-out anchors in a learned space.
+
+    Of each held-out point's k nearest known points of its class against its k nearest of other classes, by the learned
+    distance: the comparisons that decide about its neighbours.
+    """
+    right = total = 0
+    for label in np.unique(y_test):
+        anchors, same = Z_test[y_test == label], y == label
+        if not same.any() or same.all():
+            continue
+        near, far = (
+            NearestNeighbors(n_neighbors=min(k, len(points))).fit(points).kneighbors(anchors)[0]
+            for points in (Z[same], Z[~same])
+        )
+        right += np.count_nonzero(near[:, :, None] < far[:, None, :])
+        total += near.shape[1] * far.shape[1] * len(anchors)
+    return right / total if total else np.nan

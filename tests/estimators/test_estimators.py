@@ -1,0 +1,366 @@
+"""What the estimators learn, prove, refuse and save."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
+
+import triscreen as ts
+
+
+@pytest.fixture
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def comparisons(seed, n=25, m=250, d=4):
+    """Judgements of somebody who sees two of d features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    rows = rng.integers(0, n, (3 * m, 3))
+    rows = rows[(rows[:, 0] != rows[:, 1]) & (rows[:, 0] != rows[:, 2]) & (rows[:, 1] != rows[:, 2])][:m]
+    seen = X * np.array([1.0, 0.5] + [0.0] * (d - 2))
+    near, far = (np.linalg.norm(seen[rows[:, 0]] - seen[rows[:, k]], axis=1) for k in (1, 2))
+    return X, np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]])
+
+
+# -- labels ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("triplets", ["knn", "lmnn", "all"])
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+def test_a_fit_is_the_certified_optimum_of_its_problem(wine, cone, triplets):
+    X, y = wine
+    model = ts.TripletMetric(n_neighbors=4, triplets=triplets, cone=cone, tol=1e-7).fit(X, y)
+    T = {
+        "knn": lambda: ts.knn_triplets(X, y, 4),
+        "lmnn": lambda: ts.all_triplets(X, y, 4),
+        "all": lambda: ts.all_triplets(X, y),
+    }[triplets]()
+    problem = ts.Problem(X, T, cone=cone)
+    assert model.lam_ == pytest.approx(1e-3 * problem.lambda_max())
+    certificate = problem.certificate(model.solution_.M, model.lam_)
+    assert certificate.gap == pytest.approx(model.dual_gap_, rel=1e-6, abs=1e-12 * certificate.primal)
+    assert model.converged_
+    assert model.rel_gap_ <= 1e-7
+    assert model.n_triplets_ == T.n_triplets
+    M = np.diag(model.solution_.M) if cone == "diagonal" else model.solution_.M
+    np.testing.assert_allclose(model.get_mahalanobis_matrix(), M, atol=1e-9 * np.abs(M).max())
+
+
+def test_names_of_metric_learn(wine):
+    X, y = wine
+    model = ts.TripletMetric().fit(X, y)
+    pairs = np.stack([X[:5], X[5:10]], axis=1)
+    Z = model.transform(X)
+    distances = np.linalg.norm(Z[:5] - Z[5:10], axis=1)
+    np.testing.assert_allclose(model.pair_distance(pairs), distances)
+    np.testing.assert_allclose(model.pair_score(pairs), -distances)
+    with pytest.warns(FutureWarning, match="deprecated"):
+        np.testing.assert_allclose(model.score_pairs(pairs), distances)
+    metric = model.get_metric()
+    assert metric(X[0], X[5]) == pytest.approx(distances[0])
+    assert metric(X[0], X[5], squared=True) == pytest.approx(distances[0] ** 2)
+    with pytest.raises(ts.InputError, match=r"pairs has shape \(178, 13\)"):
+        model.pair_distance(X)
+    with pytest.raises(ts.InputError, match="pairs has 3 features: this metric was learned from 13"):
+        model.pair_distance(pairs[:, :, :3])
+
+
+def test_components_are_truncated_but_the_proof_is_not(wine):
+    X, y = wine
+    whole, part = ts.TripletMetric().fit(X, y), ts.TripletMetric(n_components=2).fit(X, y)
+    np.testing.assert_array_equal(part.components_, whole.components_[:2])
+    assert part.rel_gap_ == whole.rel_gap_
+    assert part.transform(X).shape == (178, 2)
+    lengths = np.square(whole.components_).sum(axis=1)
+    assert (np.diff(lengths) <= 0).all()
+
+
+def test_rounds_choose_neighbours_again_and_end_early(wine):
+    X, y = wine
+    one, two = ts.TripletMetric().fit(X, y), ts.TripletMetric(rounds=2).fit(X, y)
+    Z = one.transform(X)
+    problem = ts.Problem(X, ts.knn_triplets(Z, y, 5))
+    assert two.lam_ == pytest.approx(1e-3 * problem.lambda_max())
+    assert problem.certificate(two.solution_.M, two.lam_).rel_gap <= 1e-4
+    line = np.random.default_rng(0).normal(size=(30, 1)) + np.repeat([[0.0], [3.0]], 15, axis=0)
+    many = ts.TripletMetric(n_neighbors=2, rounds=50).fit(line, np.repeat([0, 1], 15))
+    assert many.n_rounds_ == 1  # one feature: neighbours cannot change
+    assert ts.TripletMetric(triplets="all", rounds=5).fit(X, y).n_rounds_ == 1
+    assert ts.TripletMetric(triplets="lmnn", rounds=2).fit(X, y, sample_weight=np.ones(178)).n_rounds_ == 2
+
+
+def test_weights_are_those_of_anchors(wine):
+    X, y = wine
+    weights = np.random.default_rng(0).choice([0.0, 1.0, 4.0], len(X))
+    for triplets in ("knn", "lmnn"):
+        model = ts.TripletMetric(triplets=triplets, tol=1e-8).fit(X, y, sample_weight=weights)
+        T = ts.knn_triplets(X, y, 5) if triplets == "knn" else ts.all_triplets(X, y, 5)
+        indices = T.indices()
+        keep = weights[indices[:, 0]] > 0
+        problem = ts.Problem(X, ts.given_triplets(indices[keep], weights[indices[keep, 0]]))
+        assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-8
+
+
+def test_what_is_passed_through(wine):
+    X, y = wine
+    seen = []
+    model = ts.TripletMetric(lam=50.0, gamma=0.0, solver="bb", screening=None, callback=seen.append, verbose=1).fit(
+        X, y
+    )
+    assert model.lam_ == 50.0
+    assert len(seen) == model.n_iter_
+    with pytest.warns(ts.ConvergenceWarning, match="relative gap"):
+        stopped = ts.TripletMetric(max_iter=1, tol=1e-10).fit(X, y)
+    assert not stopped.converged_
+    assert stopped.n_iter_ == 1
+
+
+def test_singletons_and_small_classes_are_a_warning(wine):
+    X, y = wine
+    y = np.array(["a", "b", "c"], dtype=object)[y]
+    y[0], y[1:3] = "alone", "two"
+    with pytest.warns(ts.SmallClassWarning, match="'two'"):
+        model = ts.TripletMetric().fit(X, y)
+    assert model.converged_
+
+
+def test_labels_without_order_in_space_give_a_metric_all_the_same():
+    """S <= 0: M = 0 for every lambda; transform still returns something."""
+    X = np.array([[0.0], [10.0], [1.0], [9.0]])
+    with pytest.warns(ts.DegenerateProblemWarning):
+        model = ts.TripletMetric(n_neighbors=1).fit(X, [0, 0, 1, 1])
+    assert model.transform(X).shape == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"n_neighbors": 0}, "n_neighbors=0"),
+        ({"triplets": "some"}, "triplets='some': triplets must be one of 'knn', 'lmnn', 'all'"),
+        ({"lam": -1}, "lam=-1: lam must be a positive number"),
+        ({"lam_ratio": 0}, "lam_ratio=0"),
+        ({"gamma": -1}, "gamma=-1"),
+        ({"cone": "round"}, "cone='round'"),
+        ({"rounds": 0}, "rounds=0"),
+        ({"n_components": 14}, "n_components=14: X has 13 features"),
+        ({"tol": 0}, "tol=0"),
+        ({"solver": "dual", "triplets": "all"}, "solver='dual'.*never listed"),
+    ],
+)
+def test_wrong_parameters(wine, arguments, words):
+    with pytest.raises(ts.InputError, match=words):
+        ts.TripletMetric(**arguments).fit(*wine)
+
+
+def test_wrong_data(wine):
+    X, y = wine
+    with pytest.raises(ValueError, match="one class only"):
+        ts.TripletMetric().fit(X, np.zeros(178))
+    with pytest.raises(ValueError, match="NaN"):
+        ts.TripletMetric().fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        ts.TripletMetric().fit(X, X[:, 0])
+    with pytest.raises(NotFittedError):
+        ts.TripletMetric().transform(X)
+    with pytest.raises(ValueError, match="12 features, but TripletMetric is expecting 13"):
+        ts.TripletMetric().fit(X, y).transform(X[:, 1:])
+
+
+# -- cross-validation ------------------------------------------------------------------------------------------------
+
+
+def test_lambda_is_chosen_over_whole_paths(wine):
+    X, y = wine
+    model = ts.TripletMetricCV(ratios=7, cv=3).fit(X, y)
+    assert model.cv_scores_.shape == (3, 7)
+    assert model.best_index_ == np.argmax(model.cv_scores_.mean(axis=0))
+    assert model.lam_ == model.path_.lambdas[model.best_index_]
+    assert model.lam_ratio_ == model.ratios_[model.best_index_]
+    np.testing.assert_allclose(
+        model.path_.lambdas, model.ratios_ * ts.Problem(X, ts.knn_triplets(X, y, 5)).lambda_max()
+    )
+    np.testing.assert_allclose(
+        model.get_mahalanobis_matrix(), model.path_.M(model.best_index_), atol=1e-8 * np.abs(model.path_.M(-1)).max()
+    )
+    # A score by hand: the first fold, the third lambda.
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.neighbors import KNeighborsClassifier
+
+    train, test = next(StratifiedKFold(3).split(X, y))
+    problem = ts.Problem(X[train], ts.knn_triplets(X[train], y[train], 5))
+    path = ts.solve_path(problem, lambdas=model.ratios_ * problem.lambda_max(), tol=1e-4)
+    L = path.components(2).T
+    assert model.cv_scores_[0, 2] == KNeighborsClassifier(3).fit(X[train] @ L, y[train]).score(X[test] @ L, y[test])
+
+
+def test_one_standard_error_chooses_a_larger_lambda():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    best, simple = (ts.TripletMetricCV(ratios=7, cv=4, one_standard_error=one).fit(X, y) for one in (False, True))
+    assert simple.lam_ > best.lam_
+    np.testing.assert_array_equal(simple.cv_scores_, best.cv_scores_)
+
+
+@pytest.mark.parametrize("scoring", ["triplet", "balanced_accuracy", "neg_log_loss"])
+def test_other_scores(wine, scoring):
+    model = ts.TripletMetricCV(ratios=4, cv=3, scoring=scoring, rounds=2, triplets="lmnn", n_neighbors=3).fit(*wine)
+    assert np.isfinite(model.cv_scores_).all()
+    assert model.path_.converged.all()
+
+
+def test_wrong_grids(wine):
+    for arguments in (
+        {"ratios": [0.1, 1.0]},
+        {"ratios": []},
+        {"ratios": 0},
+        {"smallest_ratio": 2},
+        {"score_neighbors": 0},
+    ):
+        with pytest.raises(ts.InputError, match=next(iter(arguments))):
+            ts.TripletMetricCV(**arguments).fit(*wine)
+
+
+def test_triplet_accuracy_by_hand():
+    from triscreen.selection import choose, triplet_accuracy
+
+    Z, y = np.array([[0.0], [1.0], [5.0]]), np.array([0, 0, 1])
+    # Anchor 0.4 of class 0: positives at 0.4 and 0.6, negative at 4.6; 4 of class 1: positive at 1, negatives at 3, 4.
+    assert triplet_accuracy(Z, y, np.array([[0.4], [4.0]]), np.array([0, 1]), 5) == 1.0
+    assert triplet_accuracy(Z, y, np.array([[4.5]]), np.array([0]), 1) == 0.0
+    assert choose(np.array([[0.5, 0.9, 0.9], [0.5, 0.9, 0.8]])) == 1
+    assert choose(np.array([[0.5, np.nan], [0.5, 0.9]])) == 0
+
+
+# -- comparisons -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::triscreen.SmallClassWarning")
+def test_comparisons_are_learned_from_points_and_from_indices():
+    X, rows = comparisons(0)
+    by_index = ts.ComparisonMetric(preprocessor=X).fit(rows[:200])
+    by_point = ts.ComparisonMetric().fit(X[rows[:200]])
+    np.testing.assert_allclose(by_index.solution_.M, by_point.solution_.M, atol=1e-9)
+    assert by_point.n_points_ == len(np.unique(rows[:200]))
+    assert by_index.score(rows[200:]) > 0.9
+    assert by_point.score(X[rows[200:]]) == by_index.score(rows[200:])
+    decided = by_point.decision_function(X[rows[200:]])
+    np.testing.assert_array_equal(by_point.predict(X[rows[200:]]), np.where(decided > 0, 1, -1))
+    near, far = by_index.pair_distance(rows[:, :2]), by_index.pair_distance(rows[:, [0, 2]])
+    np.testing.assert_allclose(by_index.decision_function(rows), far - near)
+    assert np.abs(by_point.components_[0])[:2].sum() > np.abs(by_point.components_[0])[2:].sum()
+    assert by_point.transform(X).shape[0] == len(X)
+
+
+def test_weights_of_comparisons():
+    X, rows = comparisons(1)
+    weights = np.random.default_rng(0).uniform(0.1, 3, len(rows))
+    model = ts.ComparisonMetric(preprocessor=X, tol=1e-8).fit(rows, sample_weight=weights)
+    problem = ts.Problem(X, ts.given_triplets(rows, weights))
+    assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-8
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[0, 1, 1]], r"triplets\[0\] has the same point twice"),
+        ([[0, 0, 1]], r"triplets\[0\] has the same point twice"),
+        ([[0, 1, 25]], r"triplets\[0\] is \[0, 1, 25\]: indices must lie between 0 and 24"),
+        ([[0, 1, -1]], "indices must lie between"),
+        ([[0, 1]], "whole numbers are needed"),
+        ([[0.5, 1, 2]], "whole numbers are needed"),
+    ],
+)
+def test_wrong_comparisons(rows, words):
+    with pytest.raises(ts.InputError, match=words):
+        ts.ComparisonMetric(preprocessor=comparisons(0)[0]).fit(rows)
+
+
+def test_indices_without_points_are_refused():
+    with pytest.raises(ts.InputError, match=r"triplets has shape \(250, 3\): it must have shape \(m, 3, d\)"):
+        ts.ComparisonMetric().fit(comparisons(0)[1])
+
+
+@pytest.mark.parametrize("state", [None, 0])
+def test_folds_keep_apart_what_must_not_be_known(state):
+    from sklearn.model_selection import cross_val_score
+
+    X, rows = comparisons(2)
+    for by in ("comparison", "anchor", "item"):
+        tested = []
+        for train, test in ts.ComparisonKFold(3, by=by, random_state=state).split(rows):
+            assert len(train)
+            assert len(test)
+            assert not set(train) & set(test)
+            tested.append(test)
+            if by == "anchor":
+                assert not set(rows[train, 0]) & set(rows[test, 0])
+            if by == "item":
+                assert not set(rows[train].ravel()) & set(rows[test].ravel())
+        if by != "item":
+            assert sorted(np.concatenate(tested)) == list(range(len(rows)))
+        scores = cross_val_score(ts.ComparisonMetric(preprocessor=X), rows, cv=ts.ComparisonKFold(3, by=by))
+        assert scores.mean() > 0.6
+    for train, test in ts.ComparisonKFold(3, by="item").split(X[rows]):
+        assert not set(rows[train].ravel()) & set(rows[test].ravel())
+    for arguments in ({"n_splits": 1}, {"by": "point"}):
+        with pytest.raises(ts.InputError):
+            ts.ComparisonKFold(**arguments)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_estimators_are_saved_and_loaded_without_pickle(wine, tmp_path):
+    X, y = wine
+    rows = comparisons(0)
+    models = [
+        ts.TripletMetric(screening=ts.Screening(("pgb", "mid")), callback=lambda s: None).fit(X, y),
+        ts.TripletMetricCV(ratios=3, cv=2).fit(X, y),
+        ts.ComparisonMetric(preprocessor=rows[0]).fit(rows[1]),
+        ts.TripletMetric(n_neighbors=7),
+    ]
+    for model in models:
+        ts.save(model, tmp_path / "model")
+        again = ts.load(tmp_path / "model")
+        assert type(again) is type(model)
+        assert str(again.get_params()["screening"]) == str(model.get_params()["screening"])
+        assert again.get_params()["callback"] is None
+        if hasattr(model, "components_"):
+            np.testing.assert_array_equal(again.components_, model.components_)
+            assert again.rel_gap_ == model.rel_gap_
+            assert again.solution_.gap == model.solution_.gap
+            points = X if model.n_features_in_ == 13 else rows[0]
+            np.testing.assert_array_equal(again.transform(points), model.transform(points))
+        if hasattr(model, "path_"):
+            np.testing.assert_array_equal(again.path_.M(1), model.path_.M(1))
+            np.testing.assert_array_equal(again.cv_scores_, model.cv_scores_)
+    with pytest.raises(ts.InputError, match="obj is a dict"):
+        ts.save({}, tmp_path / "model")
+
+
+def test_what_cannot_be_saved_is_named(wine, tmp_path):
+    model = ts.TripletMetricCV(ratios=3, cv=2, scoring=len)
+    with pytest.raises(ts.InputError, match="scoring is a builtin_function"):
+        ts.save(model, tmp_path / "model")
+
+
+def test_an_onnx_model_transforms_the_same(wine):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    from triscreen.estimators.onnx import to_onnx
+
+    X, y = wine
+    model = ts.TripletMetric(n_components=3).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
+    (out,) = session.run(None, {"X": X.astype(np.float32)})
+    np.testing.assert_allclose(out, model.transform(X), rtol=1e-4, atol=1e-5)
