@@ -239,6 +239,28 @@ def test_triplet_accuracy_by_hand():
     assert choose(np.array([[0.5, np.nan], [0.5, 0.9]])) == 0
 
 
+def test_leaps_between_lambdas_are_walked(wine):
+    from triscreen.estimators.cv import _without_leaps
+
+    ratios, places = _without_leaps(np.array([1.0, 0.5, 1e-3]))
+    np.testing.assert_allclose(ratios[places], [1.0, 0.5, 1e-3])
+    assert (ratios[:-1] / ratios[1:] <= 5.0).all()
+    X, y = wine
+    model = ts.TripletMetricCV(ratios=[0.5, 1e-4], cv=2).fit(X, y)
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 5))
+    np.testing.assert_allclose(model.path_.lambdas, np.array([0.5, 1e-4]) * problem.lambda_max())
+    assert model.path_.converged.all()
+    assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-3
+
+
+def test_a_small_lambda_is_walked_to(wine):
+    X, y = wine
+    model = ts.TripletMetric(lam_ratio=1e-6, tol=1e-5).fit(X, y)
+    assert model.converged_
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 5))
+    assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-5
+
+
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 

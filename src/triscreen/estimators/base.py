@@ -10,11 +10,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from triscreen.errors import InputError
+from triscreen.errors import ConvergenceWarning, InputError
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.losses import Hinge, SmoothedHinge
+from triscreen.path import solve_path
+from triscreen.path.progress import silent
 
 FLOATS = [np.float64, np.float32]
+# From lam = _SMALL * lambda_max on it pays to walk down there, by steps of this factor at most.
+_SMALL, _FARTHEST = 1e-3, 5.0
 
 
 class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -112,11 +116,22 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
     def _arguments(self):
         return {name: getattr(self, name) for name in ("tol", "solver", "screening", "max_iter", "max_seconds")}
 
+    def _start(self, problem, lam):
+        """Return where to begin: M = 0, or for a small lam what larger ones lead to (far fewer iterations)."""
+        top = problem.lambda_max()
+        if lam >= _SMALL * top:
+            return None
+        lambdas = np.geomspace(0.5 * top, lam, 2 + int(np.log(0.5 * top / lam) / np.log(_FARTHEST)))[:-1]
+        arguments = {**self._arguments(), "tol": max(self.tol, 0.01)}
+        with silent(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return solve_path(problem, lambdas=lambdas, **arguments)[-1]
+
     def _set_solution(self, solution):
         """Keep a solution's metric as components, and its proof."""
         self.solution_ = solution
         self.components_ = components_of(solution.M, getattr(self, "n_components", None))
-        self.lam_, self.n_iter_ = solution.lam, solution.n_iter
+        self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
         self.screening_ = solution.screening
 

@@ -120,7 +120,8 @@ class ComparisonMetric(MetricEstimator):
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
         lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
-        self._set_solution(solve(problem, lam, callback=progress, **self._arguments()))
+        start = self._start(problem, lam)
+        self._set_solution(solve(problem, lam, start=start, callback=progress, **self._arguments()))
         if self.verbose:
             print(f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points, lam {self.lam_:.4g}, relative gap "
                   f"{self.rel_gap_:.2g} after {self.n_iter_} iterations")  # fmt: skip

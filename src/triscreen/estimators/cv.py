@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -14,6 +16,9 @@ from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.progress import silent
 from triscreen.selection import choose, triplet_accuracy
+
+# Lambdas that are farther apart have others in between, for the walk down only.
+LEAP = 5.0
 
 
 class TripletMetricCV(LabelledMetric):
@@ -47,10 +52,12 @@ class TripletMetricCV(LabelledMetric):
 
     Attributes
     ----------
-    components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_, n_iter_ :
+    components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_ :
         Of the metric chosen, fitted on all points.
     path_ : Path
         On all points.
+    n_iter_ : int
+        Iterations of the whole path.
     ratios_ : array, shape (n_ratios,)
     cv_scores_ : array, shape (n_folds, n_ratios)
         NaN where a path ended early.
@@ -72,15 +79,15 @@ class TripletMetricCV(LabelledMetric):
         self,
         n_neighbors=5,
         triplets="knn",
-        ratios=25,
-        smallest_ratio=1e-6,
+        ratios=16,
+        smallest_ratio=1e-5,
         cv=5,
         scoring=None,
         score_neighbors=3,
         one_standard_error=False,
         gamma=0.05,
         cone="psd",
-        tol=1e-4,
+        tol=1e-3,
         rounds=1,
         n_components=None,
         solver="auto",
@@ -158,6 +165,7 @@ class TripletMetricCV(LabelledMetric):
         self.best_score_ = float(np.nanmean(self.cv_scores_[:, self.best_index_]))
         self.n_triplets_ = self.path_.n_triplets
         self._set_solution(self.path_[self.best_index_])
+        self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
         progress.done()
         return self
 
@@ -177,9 +185,11 @@ class TripletMetricCV(LabelledMetric):
     def _path(self, X, y, weights, L, callback):
         """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
         problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
-        lambdas = self.ratios_ * (problem.lambda_max() or 1.0)
+        ratios, wanted = _without_leaps(self.ratios_)
+        lambdas = ratios * (problem.lambda_max() or 1.0)
         with silent(not self.verbose):
-            return solve_path(problem, lambdas=lambdas, callback=callback, **self._arguments())
+            path = solve_path(problem, lambdas=lambdas, callback=callback, **self._arguments())
+        return path.take([t for t in wanted if t < len(path)] or [0])
 
     def _score(self, L, X, y, X_test, y_test):
         """Return the score of one metric on held-out points."""
@@ -191,3 +201,12 @@ class TripletMetricCV(LabelledMetric):
             return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
         near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
         return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy
+
+
+def _without_leaps(ratios):
+    """Return (ratios with steps in between where they are far apart, the places of the given ones)."""
+    parts, places = [ratios[:1]], [0]
+    for above, below in pairwise(ratios):
+        parts.append(np.geomspace(above, below, 2 + int(np.log(above / below) / np.log(LEAP)))[1:])
+        places.append(places[-1] + len(parts[-1]))
+    return np.concatenate(parts), places

@@ -188,7 +188,7 @@ class TripletMetric(LabelledMetric):
                 break
             problem = self._make_problem(X, T)
             wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
-            start = None if solution is None else solution.M
+            start = self._start(problem, wanted) if solution is None else solution.M
             solution = solve(problem, wanted, start=start, callback=progress, **self._arguments())
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
             if self.verbose:

@@ -238,6 +238,14 @@ class Path:
         """The t-th solution."""
         return self._solution(self._rows[t], self._rows[t].lam)
 
+    def take(self, numbers):
+        """Return the path of some of its lambdas only."""
+        rows = [self._rows[t] for t in numbers]
+        meta = {"cone": self.cone, "basis": self._basis, "n_features": self.n_features, "n_triplets": self.n_triplets}
+        return Path(
+            rows, **meta, tol=self.tol, guarantee=None, stopped_by=self.stopped_by, problem=self._problem
+        )  # fmt: skip
+
     def at(self, lam):
         """Return the solution for any lambda between the first and the last, with its certified gap.
 
