@@ -16,7 +16,10 @@ def python_blocks(file):
 
 
 def test_the_readme_example():
-    code, path = python_blocks("README.md")
+    estimator, code, path = python_blocks("README.md")
+    names = {}
+    exec(estimator, names)
+    assert names["model"][1].rel_gap_ <= 1e-4
     names = {}
     exec(code, names)
     sol = names["sol"]
@@ -34,6 +37,6 @@ def test_the_pages(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     X[:, 0] += 2 * y
     problem = ts.Problem(X, ts.knn_triplets(X, y, 3))
-    for page in ("docs/engine.md", "docs/screening.md", "docs/path.md", "docs/all-triplets.md"):
+    for page in ("docs/engine.md", "docs/screening.md", "docs/path.md", "docs/all-triplets.md", "docs/estimators.md"):
         for code in python_blocks(page):
             exec(code, {"ts": ts, "problem": problem, "lam": 1.0, "folder": tmp_path / "checkpoint"})
