@@ -239,12 +239,10 @@ class Path:
         return self._solution(self._rows[t], self._rows[t].lam)
 
     def take(self, numbers):
-        """Return the path of some of its lambdas only."""
-        rows = [self._rows[t] for t in numbers]
-        meta = {"cone": self.cone, "basis": self._basis, "n_features": self.n_features, "n_triplets": self.n_triplets}
-        return Path(
-            rows, **meta, tol=self.tol, guarantee=None, stopped_by=self.stopped_by, problem=self._problem
-        )  # fmt: skip
+        """Return the path of some of its lambdas only; it knows nothing of the problem, like one from a file."""
+        names = ("cone", "n_features", "n_triplets", "tol", "stopped_by")
+        meta = {name: getattr(self, name) for name in names}
+        return Path([self._rows[t] for t in numbers], basis=self._basis, guarantee=None, **meta)
 
     def at(self, lam):
         """Return the solution for any lambda between the first and the last, with its certified gap.
