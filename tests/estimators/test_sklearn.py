@@ -171,7 +171,6 @@ def test_iris_is_better_than_euclid():
         "check_estimator_repr",
         "check_estimator_cloneable",
         "check_valid_tag_types",
-        "check_do_not_raise_errors_in_init_or_set_param",
         "check_mixin_order",
     ],
 )
