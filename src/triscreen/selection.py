@@ -12,18 +12,21 @@ def choose(scores, one_standard_error=False):
     Parameters
     ----------
     scores : array, shape (n_folds, n_lambdas)
-        Larger is better; columns with a NaN are not chosen (unless all have one).
+        Larger is better; only columns with as many folds as any can be chosen.
     one_standard_error : bool
         The first column within one standard error of the best instead.
     """
-    complete = ~np.isnan(scores).any(axis=0)
-    means = np.where(complete, scores.mean(axis=0), -np.inf) if complete.any() else np.nan_to_num(
-        np.nanmean(scores, axis=0), nan=-np.inf
-    )  # fmt: skip
+    scores = scores[~np.isnan(scores).all(axis=1)]
+    if not len(scores):
+        return 0
+    folds = np.count_nonzero(~np.isnan(scores), axis=0)
+    complete = folds == folds.max()
+    means = np.full(scores.shape[1], -np.inf)
+    means[complete] = np.nanmean(scores[:, complete], axis=0)
     best = int(np.argmax(means))
-    if not one_standard_error or len(scores) < 2:
+    if not one_standard_error or folds[best] < 2:
         return best
-    error = np.nanstd(scores[:, best], ddof=1) / np.sqrt(len(scores))
+    error = np.nanstd(scores[:, best], ddof=1) / np.sqrt(folds[best])
     return int(np.argmax(means >= means[best] - error))
 
 

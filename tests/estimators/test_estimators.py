@@ -261,6 +261,55 @@ def test_a_small_lambda_is_walked_to(wine):
     assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-5
 
 
+def test_what_an_attack_found(wine, tmp_path):
+    from triscreen.selection import choose
+
+    X, y = wine
+    nan = np.nan
+    assert choose(np.array([[nan] * 3, [0.5, nan, nan], [1.0, 1.0, 1.0]])) == 0
+    assert choose(np.array([[nan, nan], [0.95, 0.99], [0.95, 0.95]]), True) == 0
+    with pytest.raises(ts.InputError, match="it gives no folds"):
+        ts.TripletMetricCV(cv=[]).fit(X, y)
+    for ratios in ([np.inf, 0.1], ["a", "b"]):
+        with pytest.raises(ts.InputError, match="ratios"):
+            ts.TripletMetricCV(ratios=ratios).fit(X, y)
+    with pytest.raises(ts.InputError, match="callback=3"):
+        ts.TripletMetric(callback=3).fit(X, y)
+    unfitted = ts.TripletMetric()
+    with pytest.raises(ts.InputError):
+        unfitted.fit(X, np.zeros(178))
+    with pytest.raises(NotFittedError):
+        unfitted.transform(X)
+    line = np.linspace(0, 1, 60)[:, None]  # M = 0 in the first round: no neighbours by such a metric
+    with pytest.warns(ts.DegenerateProblemWarning):
+        assert ts.TripletMetric(n_neighbors=3, rounds=3).fit(line, np.arange(60) % 2).n_rounds_ == 1
+    assert ts.TripletMetric(rounds=3, callback=lambda state: True).fit(X, y).n_rounds_ == 1
+    with pytest.raises(ts.InputError, match="preprocessor is a ndarray"):
+        ts.save(ts.ComparisonMetric(preprocessor=X.astype(object)), tmp_path / "model")
+
+
+def test_a_fold_has_no_say_in_its_own_neighbours(wine):
+    from unittest import mock
+
+    from sklearn.model_selection import StratifiedKFold
+
+    from triscreen.estimators import cv
+
+    X, y = wine
+    folds = list(StratifiedKFold(3).split(X[::2], y[::2]))
+
+    def lambdas(labels):
+        seen, real = [], cv.solve_path
+        with mock.patch.object(cv, "solve_path", lambda *a, **k: seen.append(k["lambdas"]) or real(*a, **k)):
+            ts.TripletMetricCV(cv=folds, rounds=2, ratios=[0.9, 0.1, 0.01, 0.001]).fit(X[::2], labels)
+        return seen
+
+    for seed in range(4):
+        mixed = y[::2].copy()
+        mixed[folds[0][1]] = np.random.default_rng(seed).permutation(mixed[folds[0][1]])
+        np.testing.assert_array_equal(lambdas(mixed)[4], lambdas(y[::2])[4])  # the first fold in the second round
+
+
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 

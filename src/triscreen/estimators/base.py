@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from triscreen._validation import as_positive
 from triscreen.errors import ConvergenceWarning, InputError
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.losses import Hinge, SmoothedHinge
@@ -35,18 +37,18 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         -------
         array, shape (n, len(components_))
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         return safe_sparse_dot(X, self.components_.astype(X.dtype).T, dense_output=True)
 
     def get_mahalanobis_matrix(self):
         """Return L'L, the matrix of the distances that `transform` and `pair_distance` give, shape (d, d)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         return self.components_.T @ self.components_
 
     def pair_distance(self, pairs):
         """Return the learned distance of each pair; pairs: array (m, 2, d), or indices (m, 2) with a preprocessor."""
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         pairs = self._tuples(pairs, 2, "pairs")
         return np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
 
@@ -61,7 +63,7 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
 
     def get_metric(self):
         """Return a function metric(u, v, squared=False), for whatever takes a callable metric."""
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         L = self.components_.T.copy()
 
         def metric(u, v, squared=False):
@@ -85,7 +87,7 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         """Return (m, size, d) points for tuples of points, or of indices where there is a preprocessor."""
         tuples = check_array(tuples, allow_nd=True, ensure_2d=False, dtype=None, input_name=name)
         if tuples.ndim == 2 and getattr(self, "preprocessor", None) is not None:
-            points = check_array(self.preprocessor, dtype=FLOATS, input_name="preprocessor")
+            points = self._dense(check_array(self.preprocessor, accept_sparse="csr", dtype=FLOATS))
             tuples = points[as_indices(tuples, len(points), size, name)]
         if tuples.ndim != 3 or tuples.shape[1] != size:
             raise InputError(
@@ -114,7 +116,17 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         return X.toarray()
 
     def _arguments(self):
+        if self.callback is not None and not callable(self.callback):
+            raise InputError(f"callback={self.callback!r}: callback must be a function of one argument, the state")
         return {name: getattr(self, name) for name in ("tol", "solver", "screening", "max_iter", "max_seconds")}
+
+    def _left(self, begin):
+        """Return the arguments of a solve, with the seconds that are left of a fit."""
+        arguments = self._arguments()
+        if self.max_seconds is not None:
+            left = as_positive(self.max_seconds, "max_seconds") - (time.perf_counter() - begin)
+            arguments["max_seconds"] = max(left, 1e-3)
+        return arguments
 
     def _start(self, problem, lam):
         """Return where to begin: M = 0, or for a small lam what larger ones lead to (far fewer iterations)."""

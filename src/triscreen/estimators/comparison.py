@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -107,7 +109,14 @@ class ComparisonMetric(MetricEstimator):
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         as_count(self.n_components, "n_components", none="all")
         points, indices = self._points(triplets)
-        weights = as_weights(sample_weight, len(indices), "sample_weight")
+        if self.n_components is not None and self.n_components > points.shape[1]:
+            raise InputError(f"n_components={self.n_components}: the points have {points.shape[1]} features")
+        weights = None
+        if sample_weight is not None:  # a comparison without weight is none
+            weights = np.asarray(sample_weight, dtype=float)
+            used = weights != 0 if weights.shape == (len(indices),) else np.ones(len(indices), dtype=bool)
+            indices, weights = indices[used], as_weights(weights[used] if used.shape == weights.shape else weights,
+                                                         int(used.sum()), "sample_weight")  # fmt: skip
         progress = Progress(self, triplets, None, "iteration")
         problem = Problem(
             points,
@@ -120,8 +129,9 @@ class ComparisonMetric(MetricEstimator):
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
         lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
+        begin = time.perf_counter()
         start = self._start(problem, lam)
-        self._set_solution(solve(problem, lam, start=start, callback=progress, **self._arguments()))
+        self._set_solution(solve(problem, lam, start=start, callback=progress, **self._left(begin)))
         if self.verbose:
             print(f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points, lam {self.lam_:.4g}, relative gap "
                   f"{self.rel_gap_:.2g} after {self.n_iter_} iterations")  # fmt: skip
@@ -130,7 +140,7 @@ class ComparisonMetric(MetricEstimator):
 
     def decision_function(self, triplets):
         """Return d(a, c) - d(a, b) by the learned metric: positive where a is closer to b."""
-        check_is_fitted(self)
+        check_is_fitted(self, "components_")
         a, b, c = np.moveaxis(self._tuples(triplets, 3, "triplets"), 1, 0)
         L = self.components_.T
         return np.linalg.norm((a - c) @ L, axis=1) - np.linalg.norm((a - b) @ L, axis=1)
@@ -192,6 +202,9 @@ class ComparisonKFold:
         as_choice(by, "by", ("comparison", "anchor", "item"))
         if self.n_splits < 2:
             raise InputError(f"n_splits={n_splits}: at least 2 folds are needed")
+
+    def __repr__(self):
+        return f"ComparisonKFold(n_splits={self.n_splits}, by={self.by!r}, random_state={self.random_state!r})"
 
     def get_n_splits(self, X=None, y=None, groups=None):
         """Return the number of folds."""

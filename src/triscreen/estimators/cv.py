@@ -9,7 +9,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
-from triscreen._validation import as_count, as_positive, shortened
+from triscreen._validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import InputError
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
@@ -31,8 +31,8 @@ class TripletMetricCV(LabelledMetric):
     ----------
     n_neighbors, triplets, gamma, cone, tol, rounds, n_components, solver, screening, max_iter, n_jobs, memory_budget,
     random_state, verbose :
-        As for `TripletMetric`. With rounds > 1 neighbours are chosen again by the metric found, and the whole path is
-        walked again.
+        As for `TripletMetric`. With rounds > 1 each fold chooses neighbours again by its own metric at the ratio nearest
+        to 1e-3, and the whole path is walked again.
     ratios : array or int
         Falling values of lam / lambda_max, or how many between 1 and ``smallest_ratio``.
     smallest_ratio : float
@@ -60,7 +60,7 @@ class TripletMetricCV(LabelledMetric):
         Iterations of the whole path.
     ratios_ : array, shape (n_ratios,)
     cv_scores_ : array, shape (n_folds, n_ratios)
-        NaN where a path ended early.
+        NaN where a path ended early, or where a fold has nothing to score. Weights of points do not enter.
     best_index_ : int
     lam_ratio_, best_score_ : float
 
@@ -138,13 +138,17 @@ class TripletMetricCV(LabelledMetric):
         -------
         self
         """
-        self.ratios_ = self._grid()
+        ratios = self._grid()
         as_count(self.score_neighbors, "score_neighbors")
         X, y, weights = self._check(X, y, sample_weight)
+        self.ratios_ = ratios
         progress = Progress(self, X, y, "lambda")
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        if not folds:
+            raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
         everything = np.arange(len(X))
-        last = [None] * (len(folds) + 1)  # each part's own metric of the round before: nothing leaks into a fold
+        # Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's.
+        last, between = [None] * (len(folds) + 1), int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
         for number in range(1, self.rounds + 1):
             self.cv_scores_ = np.full((len(folds), len(self.ratios_)), np.nan)
             paths = []
@@ -157,7 +161,8 @@ class TripletMetricCV(LabelledMetric):
             self.path_ = paths[-1]
             scores = self.cv_scores_[:, : len(self.path_)]
             self.best_index_ = choose(scores, self.one_standard_error)
-            last = [path.components(min(self.best_index_, len(path) - 1)) for path in paths]
+            # Scores have no say in this: those of other folds know the labels that this one holds out.
+            last = [path.components(min(between, len(path) - 1)) for path in paths]
             if self.verbose:
                 print(f"round {number}: lam/lambda_max {self.ratios_[self.best_index_]:.3g}, score "
                       f"{np.nanmean(scores[:, self.best_index_]):.4f}")  # fmt: skip
@@ -175,8 +180,9 @@ class TripletMetricCV(LabelledMetric):
             if smallest >= 1:
                 raise InputError(f"smallest_ratio={smallest!r}: it must be smaller than 1, where the grid begins")
             return np.geomspace(1.0, smallest, as_count(self.ratios, "ratios"))
-        ratios = np.asarray(self.ratios, dtype=float)
-        if ratios.ndim != 1 or not len(ratios) or not (ratios > 0).all() or not (np.diff(ratios) < 0).all():
+        ratios = as_numbers(self.ratios, "ratios")
+        good = ratios.ndim == 1 and len(ratios) and np.isfinite(ratios).all()
+        if not good or not (ratios > 0).all() or not (np.diff(ratios) < 0).all():
             raise InputError(
                 f"ratios={shortened(self.ratios)}: it must be a number of values, or falling positive values"
             )
@@ -189,7 +195,7 @@ class TripletMetricCV(LabelledMetric):
         lambdas = ratios * (problem.lambda_max() or 1.0)
         with silent(not self.verbose):
             path = solve_path(problem, lambdas=lambdas, callback=callback, **self._arguments())
-        return path.take([t for t in wanted if t < len(path)] or [0])
+        return path.take([t for t in wanted if t < len(path)] or [len(path) - 1])
 
     def _score(self, L, X, y, X_test, y_test):
         """Return the score of one metric on held-out points."""
@@ -205,7 +211,12 @@ class TripletMetricCV(LabelledMetric):
 
 def _without_leaps(ratios):
     """Return (ratios with steps in between where they are far apart, the places of the given ones)."""
-    parts, places = [ratios[:1]], [0]
+    lead = (
+        np.geomspace(1.0, ratios[0], 2 + int(np.log(1 / ratios[0]) / np.log(LEAP)))
+        if ratios[0] < 1 / LEAP
+        else ratios[:1]
+    )
+    parts, places = [lead], [len(lead) - 1]
     for above, below in pairwise(ratios):
         parts.append(np.geomspace(above, below, 2 + int(np.log(above / below) / np.log(LEAP)))[1:])
         places.append(places[-1] + len(parts[-1]))

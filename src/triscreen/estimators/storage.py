@@ -70,7 +70,7 @@ def _plain(value, name):
         return {"Screening": {**asdict(value), "bounds": list(value.bounds)}}
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind in "OU":
+    if isinstance(value, np.ndarray) and value.ndim == 1 and all(isinstance(item, str) for item in value):
         return [str(item) for item in value]
     if isinstance(value, list | tuple):
         return [_plain(item, name) for item in value]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -180,7 +182,7 @@ class TripletMetric(LabelledMetric):
         """
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         X, y, weights = self._check(X, y, sample_weight)
-        progress = Progress(self, X, y, "iteration")
+        progress, begin = Progress(self, X, y, "iteration"), time.perf_counter()
         Z, solution, before = X, None, None
         for number in range(1, self.rounds + 1):
             T = self._make_triplets(Z, y, weights)
@@ -189,13 +191,14 @@ class TripletMetric(LabelledMetric):
             problem = self._make_problem(X, T)
             wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
             start = self._start(problem, wanted) if solution is None else solution.M
-            solution = solve(problem, wanted, start=start, callback=progress, **self._arguments())
+            solution = solve(problem, wanted, start=start, callback=progress, **self._left(begin))
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
             if self.verbose:
                 print(f"round {number}: {T.n_triplets:,} triplets, lam {solution.lam:.4g}, relative gap "
                       f"{solution.rel_gap:.2g} after {solution.n_iter} iterations")  # fmt: skip
-            if number < self.rounds:
-                Z = X @ components_of(solution.M).T
+            if not solution.M.any() or solution.stopped_by in ("callback", "max_seconds"):
+                break  # a metric of zero has no neighbours
+            Z = X @ components_of(solution.M).T
         self._set_solution(solution)
         progress.done()
         return self
