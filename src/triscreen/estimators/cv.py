@@ -31,8 +31,8 @@ class TripletMetricCV(LabelledMetric):
     ----------
     n_neighbors, triplets, gamma, cone, tol, rounds, n_components, solver, screening, max_iter, n_jobs, memory_budget,
     random_state, verbose :
-        As for `TripletMetric`. With rounds > 1 each fold chooses neighbours again by its own metric at the ratio nearest
-        to 1e-3, and the whole path is walked again.
+        As for `TripletMetric`. With rounds > 1 each fold chooses neighbours again by its own metric at the ratio
+        nearest to 1e-3, and the whole path is walked again.
     ratios : array or int
         Falling values of lam / lambda_max, or how many between 1 and ``smallest_ratio``.
     smallest_ratio : float
