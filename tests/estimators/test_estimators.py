@@ -336,6 +336,13 @@ def test_weights_of_comparisons():
     model = ts.ComparisonMetric(preprocessor=X, tol=1e-8).fit(rows, sample_weight=weights)
     problem = ts.Problem(X, ts.given_triplets(rows, weights))
     assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-8
+    weights[::3] = 0
+    some = ts.ComparisonMetric(preprocessor=X).fit(rows, sample_weight=weights)
+    kept = ts.ComparisonMetric(preprocessor=X).fit(rows[weights > 0], sample_weight=weights[weights > 0])
+    np.testing.assert_array_equal(some.components_, kept.components_)
+    for wrong in (weights[:5], -weights):
+        with pytest.raises(ts.InputError, match="sample_weight"):
+            ts.ComparisonMetric(preprocessor=X).fit(rows, sample_weight=wrong)
 
 
 @pytest.mark.parametrize(

@@ -111,12 +111,12 @@ class ComparisonMetric(MetricEstimator):
         points, indices = self._points(triplets)
         if self.n_components is not None and self.n_components > points.shape[1]:
             raise InputError(f"n_components={self.n_components}: the points have {points.shape[1]} features")
-        weights = None
-        if sample_weight is not None:  # a comparison without weight is none
-            weights = np.asarray(sample_weight, dtype=float)
-            used = weights != 0 if weights.shape == (len(indices),) else np.ones(len(indices), dtype=bool)
-            indices, weights = indices[used], as_weights(weights[used] if used.shape == weights.shape else weights,
-                                                         int(used.sum()), "sample_weight")  # fmt: skip
+        weights = sample_weight
+        if weights is not None:
+            weights = np.asarray(weights, dtype=float)
+            if weights.shape == (len(indices),):  # a comparison without weight is none
+                indices, weights = indices[weights != 0], weights[weights != 0]
+            weights = as_weights(weights, len(indices), "sample_weight")
         progress = Progress(self, triplets, None, "iteration")
         problem = Problem(
             points,
