@@ -14,7 +14,8 @@ _ESTIMATORS = "triscreen.estimators"
 def save(obj, file):
     """Write a path or an estimator to a file; an old file is replaced only when the new one is complete.
 
-    An estimator's callback is not saved.
+    An estimator's callback is not saved; nor are objects given as its cv, scoring, solver or random_state, which a
+    warning names.
 
     Examples
     --------

@@ -337,8 +337,45 @@ def test_the_best_point_is_returned_not_the_last():
     lam = 1e-4 * case.problem.lambda_max()
     for stop_at in range(5, 40):
         with pytest.warns(ts.ConvergenceWarning):
-            sol = ts.solve(case.problem, lam, tol=1e-14, max_iter=stop_at)
+            sol = ts.solve(case.problem, lam, tol=1e-14, max_iter=stop_at, start=np.zeros((6, 6)))
         assert sol.primal <= sol.history["primal"].min() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", [ts.SmoothedHinge(0.05), ts.Hinge()])
+@pytest.mark.parametrize("solver", ["auto", "bb", "dual"])
+def test_a_small_lambda_is_walked_to(loss, solver):
+    case = make_case(9, n=40, d=6, m=400)
+    problem = ts.Problem(case.X, case.problem.triplets, loss)
+    lam, states = 1e-4 * problem.lambda_max(), []
+    sol = ts.solve(problem, lam, tol=1e-4, solver=solver, callback=states.append)
+    assert sol.converged
+    is_certified(problem, sol)
+    lams = [state.lam for state in states]
+    assert len(set(lams)) > 2
+    assert lams == sorted(lams, reverse=True)
+    assert lams[-1] == sol.lam == lam
+    assert [state.n_iter for state in states] == list(range(1, sol.n_iter + 1))
+    assert np.all(np.diff([state.passes for state in states]) > 0)
+    assert sol.history["n_iter"][-1] == sol.n_iter
+    for first in range(0, len(states) - 1, 3):  # ended anywhere on the way, it is a certified solution for lam
+        seen = iter(range(first))
+        ended = ts.solve(problem, lam, tol=1e-4, solver=solver, callback=lambda _, s=seen: next(s, None) is None)
+        assert (ended.lam, ended.stopped_by) == (lam, "callback")
+        is_certified(problem, ended)
+
+
+def test_ctrl_c_on_the_way_to_a_small_lambda():
+    case = make_case(9, n=40, d=6, m=400)
+    lam = 1e-6 * case.problem.lambda_max()
+
+    def interrupt(state):
+        if state.n_iter == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(ts.Interrupted) as caught:
+        ts.solve(case.problem, lam, callback=interrupt)
+    assert (caught.value.result.lam, caught.value.result.stopped_by) == (lam, "interrupt")
+    is_certified(case.problem, caught.value.result)
 
 
 def test_a_callback_sees_every_iteration_and_can_stop():

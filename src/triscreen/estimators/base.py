@@ -12,15 +12,11 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._validation import as_positive
-from triscreen.errors import ConvergenceWarning, InputError
+from triscreen.errors import InputError
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.losses import Hinge, SmoothedHinge
-from triscreen.path import solve_path
-from triscreen.path.progress import silent
 
 FLOATS = [np.float64, np.float32]
-# From lam = _SMALL * lambda_max on it pays to walk down there, by steps of this factor at most.
-_SMALL, _FARTHEST = 1e-3, 5.0
 
 
 class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -115,29 +111,15 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
             )
         return X.toarray()
 
-    def _arguments(self):
+    def _arguments(self, begin, shares=1):
+        """Return the arguments of a solve; begin: when the fit did, for its share of the seconds that are left."""
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback={self.callback!r}: callback must be a function of one argument, the state")
-        return {name: getattr(self, name) for name in ("tol", "solver", "screening", "max_iter", "max_seconds")}
-
-    def _left(self, begin):
-        """Return the arguments of a solve, with the seconds that are left of a fit."""
-        arguments = self._arguments()
-        if self.max_seconds is not None:
-            left = as_positive(self.max_seconds, "max_seconds") - (time.perf_counter() - begin)
-            arguments["max_seconds"] = max(left, 1e-3)
-        return arguments
-
-    def _start(self, problem, lam):
-        """Return where to begin: M = 0, or for a small lam what larger ones lead to (far fewer iterations)."""
-        top = problem.lambda_max()
-        if lam >= _SMALL * top:
-            return None
-        lambdas = np.geomspace(0.5 * top, lam, 2 + int(np.log(0.5 * top / lam) / np.log(_FARTHEST)))[:-1]
-        arguments = {**self._arguments(), "tol": max(self.tol, 0.01)}
-        with silent(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return solve_path(problem, lambdas=lambdas, **arguments)[-1]
+        seconds = as_positive(self.max_seconds, "max_seconds", none="no limit")
+        if seconds is not None:
+            seconds = max((seconds - (time.perf_counter() - begin)) / shares, 1e-3)
+        given = {name: getattr(self, name) for name in ("tol", "solver", "screening", "max_iter")}
+        return {**given, "max_seconds": seconds}
 
     def _set_solution(self, solution):
         """Keep a solution's metric as components, and its proof."""
@@ -166,9 +148,10 @@ def components_of(M, n_components=None):
 
 def as_indices(tuples, n_points, size, name):
     """Return (m, size) whole numbers between 0 and n_points - 1."""
-    if tuples.shape[1] != size or tuples.dtype.kind not in "iu":
+    if tuples.ndim != 2 or tuples.shape[1] != size or tuples.dtype.kind not in "iu":
         raise InputError(
-            f"{name} has shape {tuples.shape} and type {tuples.dtype}: (m, {size}) whole numbers are needed"
+            f"{name} has shape {tuples.shape} and type {tuples.dtype}: (m, {size}) whole numbers, the rows of "
+            "the preprocessor, are needed"
         )
     bad = (tuples < 0) | (tuples >= n_points)
     if bad.any():

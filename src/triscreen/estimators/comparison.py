@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._validation import as_choice, as_count, as_positive, as_weights
 from triscreen.errors import InputError
@@ -108,6 +108,7 @@ class ComparisonMetric(MetricEstimator):
         """
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         as_count(self.n_components, "n_components", none="all")
+        begin = time.perf_counter()
         points, indices = self._points(triplets)
         if self.n_components is not None and self.n_components > points.shape[1]:
             raise InputError(f"n_components={self.n_components}: the points have {points.shape[1]} features")
@@ -129,9 +130,7 @@ class ComparisonMetric(MetricEstimator):
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
         lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
-        begin = time.perf_counter()
-        start = self._start(problem, lam)
-        self._set_solution(solve(problem, lam, start=start, callback=progress, **self._left(begin)))
+        self._set_solution(solve(problem, lam, callback=progress, **self._arguments(begin)))
         if self.verbose:
             print(f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points, lam {self.lam_:.4g}, relative gap "
                   f"{self.rel_gap_:.2g} after {self.n_iter_} iterations")  # fmt: skip
@@ -166,8 +165,10 @@ class ComparisonMetric(MetricEstimator):
             points, inverse = np.unique(flat, axis=0, return_inverse=True)
             indices = inverse.reshape(-1, 3)
         else:
-            points = self._dense(check_array(self.preprocessor, accept_sparse="csr", dtype=FLOATS)).astype(float)
-            tuples = check_array(triplets, dtype=None, input_name="triplets")
+            points = self._dense(validate_data(self, self.preprocessor, accept_sparse="csr", dtype=FLOATS)).astype(
+                float
+            )
+            tuples = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=None, input_name="triplets")
             indices = as_indices(tuples, len(points), 3, "triplets")
         same = (indices[:, 0] == indices[:, 1]) | (indices[:, 0] == indices[:, 2]) | (indices[:, 1] == indices[:, 2])
         if same.any():
@@ -224,4 +225,11 @@ class ComparisonKFold:
             items = np.unique(X)
             for _, held in KFold(self.n_splits, **shuffle).split(items):
                 inside = np.isin(X, items[held])
-                yield np.flatnonzero(~inside.any(axis=1)), np.flatnonzero(inside.all(axis=1))
+                train, test = np.flatnonzero(~inside.any(axis=1)), np.flatnonzero(inside.all(axis=1))
+                if not len(train) or not len(test):
+                    raise InputError(
+                        f"n_splits={self.n_splits}, by='item': a fold of {len(held)} of {len(items)} items has "
+                        f"{len(train)} comparisons to learn from and {len(test)} to test; take fewer folds, or "
+                        "by='anchor'"
+                    )
+                yield train, test

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import warnings
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._validation import as_count, as_numbers, as_positive, shortened
-from triscreen.errors import InputError
+from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
@@ -18,7 +21,9 @@ from triscreen.path.progress import silent
 from triscreen.selection import choose, triplet_accuracy
 
 # Lambdas that are farther apart have others in between, for the walk down only.
-LEAP = 5.0
+LEAP = 6.0
+# Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
+_ROUGH, _DONE = 0.01, 0.02
 
 
 class TripletMetricCV(LabelledMetric):
@@ -29,12 +34,13 @@ class TripletMetricCV(LabelledMetric):
 
     Parameters
     ----------
-    n_neighbors, triplets, gamma, cone, tol, rounds, n_components, solver, screening, max_iter, n_jobs, memory_budget,
+    n_neighbors, triplets, gamma, cone, rounds, n_components, solver, screening, max_iter, n_jobs, memory_budget,
     random_state, verbose :
         As for `TripletMetric`. With rounds > 1 each fold chooses neighbours again by its own metric at the ratio
         nearest to 1e-3, and the whole path is walked again.
     ratios : array or int
-        Falling values of lam / lambda_max, or how many between 1 and ``smallest_ratio``.
+        Falling values of lam / lambda_max, or how many between 1 and ``smallest_ratio``; of these a path leaves out
+        what comes after 98 % of the loss are gone.
     smallest_ratio : float
     cv : int, splitter or iterable
         As in scikit-learn; an int means stratified folds, in the order of the points.
@@ -45,8 +51,10 @@ class TripletMetricCV(LabelledMetric):
     score_neighbors : int
     one_standard_error : bool
         Choose the largest lambda (the simplest metric) whose score is within one standard error of the best.
+    tol : float
+        Relative gap of the path on all points; paths of folds, which only rank lambdas, are content with 0.01.
     max_seconds : float, optional
-        For each path.
+        For the whole fit, shared out among its paths.
     callback : callable, optional
         Sees a `PathState` after every lambda; returning True ends that path.
 
@@ -79,7 +87,7 @@ class TripletMetricCV(LabelledMetric):
         self,
         n_neighbors=5,
         triplets="knn",
-        ratios=16,
+        ratios=8,
         smallest_ratio=1e-5,
         cv=5,
         scoring=None,
@@ -124,7 +132,7 @@ class TripletMetricCV(LabelledMetric):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Choose lambda and learn the metric.
 
         Parameters
@@ -133,36 +141,42 @@ class TripletMetricCV(LabelledMetric):
         y : array, shape (n,)
         sample_weight : array, shape (n,), optional
             The weight of each triplet that the point is the anchor of.
+        groups : array, shape (n,), optional
+            For a splitter that keeps groups together.
 
         Returns
         -------
         self
         """
-        ratios = self._grid()
+        begin = time.perf_counter()
+        self.ratios_ = self._grid()
         as_count(self.score_neighbors, "score_neighbors")
+        if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
+            raise InputError(f"scoring={shortened(self.scoring)}: it must be None, one name or one scorer")
         X, y, weights = self._check(X, y, sample_weight)
-        self.ratios_ = ratios
         progress = Progress(self, X, y, "lambda")
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y))
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
         if not folds:
             raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
-        everything = np.arange(len(X))
+        parts = [*folds, (np.arange(len(X)), None)]
         # Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's.
-        last, between = [None] * (len(folds) + 1), int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
+        last, between = [None] * len(parts), int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
         for number in range(1, self.rounds + 1):
             self.cv_scores_ = np.full((len(folds), len(self.ratios_)), np.nan)
-            paths = []
-            for (train, test), L, row in zip(
-                [*folds, (everything, None)], last, [*self.cv_scores_, None], strict=True
-            ):  # fmt: skip
-                paths.append(self._path(X[train], y[train], None if weights is None else weights[train], L, progress))
-                for t in range(len(paths[-1]) if test is not None else 0):
-                    row[t] = self._score(paths[-1].components(t), X[train], y[train], X[test], y[test])
-            self.path_ = paths[-1]
-            scores = self.cv_scores_[:, : len(self.path_)]
+            for k, (train, test) in enumerate(parts):
+                arguments = self._arguments(begin, len(parts) * (self.rounds + 1 - number) - k)
+                if test is not None:
+                    arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
+                with _named(k, train) if test is not None else nullcontext():
+                    path = self._path(X[train], y[train], None if weights is None else weights[train], last[k],
+                                      progress, arguments)  # fmt: skip
+                # Scores have no say in this: those of other folds know the labels that this one holds out.
+                last[k] = path.components(min(between, len(path) - 1))
+                for t in range(len(path) if test is not None else 0):
+                    self.cv_scores_[k, t] = self._score(path.components(t), X[train], y[train], X[test], y[test])
+            self.path_ = path
+            scores = self.cv_scores_[:, : len(path)]
             self.best_index_ = choose(scores, self.one_standard_error)
-            # Scores have no say in this: those of other folds know the labels that this one holds out.
-            last = [path.components(min(between, len(path) - 1)) for path in paths]
             if self.verbose:
                 print(f"round {number}: lam/lambda_max {self.ratios_[self.best_index_]:.3g}, score "
                       f"{np.nanmean(scores[:, self.best_index_]):.4f}")  # fmt: skip
@@ -188,13 +202,18 @@ class TripletMetricCV(LabelledMetric):
             )
         return ratios
 
-    def _path(self, X, y, weights, L, callback):
+    def _path(self, X, y, weights, L, callback, arguments):
         """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
         problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
         ratios, wanted = _without_leaps(self.ratios_)
-        lambdas = ratios * (problem.lambda_max() or 1.0)
+        lambdas, first = ratios * (problem.lambda_max() or 1.0), []
+
+        def seen(state):
+            first.append(state.loss)
+            return callback(state) or (np.ndim(self.ratios) == 0 and state.loss < _DONE * first[0])
+
         with silent(not self.verbose):
-            path = solve_path(problem, lambdas=lambdas, callback=callback, **self._arguments())
+            path = solve_path(problem, lambdas=lambdas, callback=seen, **arguments)
         return path.take([t for t in wanted if t < len(path)] or [len(path) - 1])
 
     def _score(self, L, X, y, X_test, y_test):
@@ -221,3 +240,15 @@ def _without_leaps(ratios):
         parts.append(np.geomspace(above, below, 2 + int(np.log(above / below) / np.log(LEAP)))[1:])
         places.append(places[-1] + len(parts[-1]))
     return np.concatenate(parts), places
+
+
+@contextmanager
+def _named(k, train):
+    """Within a fold: errors say which one it was; warnings are left to the fit on all points."""
+    with warnings.catch_warnings():
+        for category in (ConvergenceWarning, SmallClassWarning, DegenerateProblemWarning):
+            warnings.simplefilter("ignore", category)
+        try:
+            yield
+        except InputError as error:
+            raise InputError(f"fold {k} of cv ({len(train)} points to learn from): {error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, fields
 
 import numpy as np
@@ -14,12 +15,26 @@ from triscreen.solvers import Solution
 
 CLASSES = {cls.__name__: cls for cls in (TripletMetric, TripletMetricCV, ComparisonMetric)}
 _NUMBERS = (bool, int, float, str, type(None))
+# What may be code: the loaded estimator has the default instead.
+_CODE = ("callback", "cv", "scoring", "solver", "random_state")
+_OUTPUT = "_sklearn_output_config"  # what set_output sets
 
 
 def to_arrays(estimator):
-    """Return (numbers and texts, arrays) of an estimator, fitted or not; its callback is left out."""
+    """Return (numbers and texts, arrays) of an estimator, fitted or not; what is code is left out."""
     meta, arrays = {"class": type(estimator).__name__, "parameters": {}, "attributes": {}}, {}
-    parameters = {**estimator.get_params(deep=False), "callback": None}
+    meta["output"] = dict(getattr(estimator, _OUTPUT, {}))
+    parameters = estimator.get_params(deep=False)
+    left = [name for name in _CODE if not isinstance(parameters.get(name), _NUMBERS)]
+    parameters = {name: value for name, value in parameters.items() if name not in left}
+    if set(left) - {"callback"}:
+        warnings.warn(
+            f"{', '.join(left)}: not saved, because it is code and not numbers; what is loaded has the default there",
+            UserWarning,
+            stacklevel=4,
+        )
+    if hasattr(parameters.get("preprocessor"), "to_numpy"):
+        parameters["preprocessor"] = parameters["preprocessor"].to_numpy()
     for kind, values in (("parameters", parameters), ("attributes", _fitted(estimator))):
         for name, value in values.items():
             if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
@@ -39,6 +54,8 @@ def to_arrays(estimator):
 def from_arrays(meta, arrays):
     """Return the estimator that `to_arrays` took apart."""
     made = CLASSES[meta["class"]](**_with_arrays(meta["parameters"], arrays, "parameters "))
+    if meta["output"]:
+        made.set_output(**meta["output"])
     for name, value in _with_arrays(meta["attributes"], arrays, "attributes ").items():
         setattr(made, name, np.array(value, dtype=object) if name == "feature_names_in_" else value)
     if "solution" in meta:

@@ -181,8 +181,9 @@ class TripletMetric(LabelledMetric):
         self
         """
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
+        begin = time.perf_counter()
         X, y, weights = self._check(X, y, sample_weight)
-        progress, begin = Progress(self, X, y, "iteration"), time.perf_counter()
+        progress = Progress(self, X, y, "iteration")
         Z, solution, before = X, None, None
         for number in range(1, self.rounds + 1):
             T = self._make_triplets(Z, y, weights)
@@ -190,8 +191,8 @@ class TripletMetric(LabelledMetric):
                 break
             problem = self._make_problem(X, T)
             wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
-            start = self._start(problem, wanted) if solution is None else solution.M
-            solution = solve(problem, wanted, start=start, callback=progress, **self._left(begin))
+            start = None if solution is None else solution.M
+            solution = solve(problem, wanted, start=start, callback=progress, **self._arguments(begin))
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
             if self.verbose:
                 print(f"round {number}: {T.n_triplets:,} triplets, lam {solution.lam:.4g}, relative gap "

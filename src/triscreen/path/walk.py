@@ -297,6 +297,10 @@ class Walk:
         screening = self.screening
         if screening is None or not (screening.active_set or screening.ranges) or not self.points:
             return None
+        far = lam < self.points[-1][0] * np.exp(-_FAR)  # a tube that reaches so far holds next to nothing
+        if far and screening.active_set is True and not screening.ranges:
+            self.working = None
+            return None
         if self.wait > 0 and not attempt:
             self.wait -= 1
             self.working = None

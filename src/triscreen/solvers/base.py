@@ -80,7 +80,8 @@ class Solution:
     smoothing : float
         Of the alphas that the solver ended with (for the smoothed hinge its gamma); a later solve may start from there.
     history : dict of arrays
-        One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds, undecided.
+        One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds, undecided. A rough
+        walk to a small lam comes before: it is counted, but not in here.
     """
 
     lam: float
@@ -126,10 +127,17 @@ class Monitor:
         self.n_iter = 0
         self.best = self.last = None
         self.stopped_by = None
+        self.wants_stop = False  # what the callback answered last
         self.eta = np.inf  # the last step size: where the next gradient step begins
         self.can_sharpen = False  # is there a smaller smoothing to go on with?
         self.make_screener, self.screener, self.every = None, None, 1  # made when first needed
         self._last_gain, self._gain_from = 0, np.inf  # when the gap last fell by 1 %, and from where
+        self._rows = []
+
+    def turn_to(self, lam, tol):
+        """Watch another lambda from now on; iterations, passes and seconds go on."""
+        self.lam, self.tol = lam, tol
+        self.best = self.last = self.stopped_by = None
         self._rows = []
 
     @property
@@ -169,10 +177,10 @@ class Monitor:
         if evaluation.gap < 0.99 * self._gain_from:
             self._last_gain, self._gain_from = self.n_iter, evaluation.gap
         answer = None if callback is None else callback(state)
-        wants_stop = isinstance(answer, bool | np.bool_) and bool(answer)
+        self.wants_stop = isinstance(answer, bool | np.bool_) and bool(answer)
         if evaluation.gap <= self.tol * abs(evaluation.primal):
             self.stopped_by = "converged"
-        elif wants_stop:
+        elif self.wants_stop:
             self.stopped_by = "callback"
         elif self.n_iter >= self.max_iter:
             self.stopped_by = "max_iter"

@@ -25,6 +25,8 @@ SOLVERS = {
     "dual": DualAscent,
 }
 MAX_ITER = 10_000
+# From lam = _SMALL lambda_max on it pays to walk down there, by steps of this factor at most, to such gaps.
+_SMALL, _STEP, _ROUGH = 3e-4, 5.0, 0.01
 # The fastest choice measured (benchmarks/screening.py): short solves are over before screening pays.
 AUTO = Screening("mid", every=30, at_start=False)
 
@@ -58,12 +60,14 @@ def solve(
         How to prove on the way which triplets cannot matter; it changes the work, never the answer. "auto": with the
         sphere "mid" every 30 iterations, the fastest choice measured for one lambda.
     start : Solution or array, optional
-        Where to begin: a solution for another lambda, or an M. By default M = 0.
+        Where to begin: a solution for another lambda, or an M. By default M = 0; for a lam far below lambda_max, what
+        larger lambdas lead to (walked through roughly, far fewer iterations in all).
     max_iter : int, optional
         Iterations at most, 10,000 by default.
     max_seconds : float, optional
     callback : callable, optional
-        ``callback(state)`` sees a `State` after every iteration; returning True stops.
+        ``callback(state)`` sees a `State` after every iteration (its lam tells which one is worked on); returning True
+        stops.
 
     Returns
     -------
@@ -93,8 +97,16 @@ def solve(
     monitor = Monitor(lam, tol, max_iter, max_seconds, callback, problem.triplets.n_triplets)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
     try:
-        solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
+        if start is None:
+            M, lam0, smoothing = _walk_down(problem, lam, solver, M, monitor)
+        if monitor.stopped_by is None:
+            solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
+        else:
+            solution = _certified(problem, M, tol, monitor)
     except KeyboardInterrupt:
+        if monitor.lam != lam:  # on the way down
+            M = M if monitor.best is None else monitor.best.M
+            monitor.turn_to(lam, tol)
         monitor.stopped_by = "interrupt"
         result = _certified(problem, M if monitor.best is None else monitor.best.M, tol, monitor)
         raise Interrupted(
@@ -110,6 +122,30 @@ def solve(
             stacklevel=3,
         )
     return solution
+
+
+def _walk_down(problem, lam, solver, M, monitor):
+    """Return (M, lam0, smoothing) to begin with: zero, or the end of a rough walk over larger lambdas."""
+    if "_lambda_max" not in vars(problem):
+        monitor.passes += 1.5
+    lam0 = smoothing = stopped_by = None
+    top, tol = problem._lambda_max, monitor.tol
+    lambdas = []
+    if lam < _SMALL * top:
+        lambdas = np.geomspace(0.5 * top, lam, 2 + int(np.log(0.5 * top / lam) / np.log(_STEP)))[:-1].tolist()
+    for lam0 in lambdas:
+        monitor.turn_to(lam0, max(tol, _ROUGH))
+        dist = problem.distances(problem.cone.project(M).factor)
+        monitor.passes += 0.5
+        smoothings, now = _first_smoothing(problem, lam0, M, dist, smoothing, monitor)
+        run(problem, lam0, solver, now, smoothings, monitor, lambda: monitor.best)
+        M, smoothing = monitor.best.M, monitor.best.sums.smoothing
+        if monitor.wants_stop or monitor.stopped_by not in ("converged", "stalled"):
+            stopped_by = "callback" if monitor.wants_stop else monitor.stopped_by
+            break
+    monitor.turn_to(lam, tol)
+    monitor.stopped_by = stopped_by
+    return M, lam0, smoothing
 
 
 def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
