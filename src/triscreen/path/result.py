@@ -17,6 +17,7 @@ NUMBERS = (
     "lam", "loss", "primal", "dual", "gap", "rounding", "error", "slack", "away", "along", "square", "size",
     "smoothing", "n_iter", "passes", "scanned", "share", "undecided", "seconds",
 )  # fmt: skip
+_FACTS = "facts "
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +168,8 @@ class Path:
         Relative gaps asked for, at the lambdas and between them.
     n_triplets, n_features : int
     cone : str
+    facts : dict or None
+        What a report shows beside the path (`triscreen.report.gather`); saved with it.
 
     Examples
     --------
@@ -186,6 +189,7 @@ class Path:
         self.cone, self.n_features, self.n_triplets = cone, n_features, n_triplets
         self.tol, self.guarantee, self.stopped_by = tol, guarantee, stopped_by
         self._basis, self._problem = basis, problem
+        self.facts = None
         self.certificate_passes = 0.0
 
     def _column(self, name):
@@ -319,6 +323,10 @@ class Path:
         arrays["factors"] = np.concatenate(factors, axis=1) if factors else np.empty((0, 0))
         if self._basis is not None:
             arrays["basis"] = self._basis
+        if self.facts is not None:
+            tables = {name: value for name, value in self.facts.items() if isinstance(value, np.ndarray)}
+            meta["facts"] = {name: value for name, value in self.facts.items() if name not in tables}
+            arrays.update({_FACTS + name: value for name, value in tables.items()})
         return meta, arrays
 
     @classmethod
@@ -332,7 +340,11 @@ class Path:
             numbers = {name: arrays[name][t].item() for name in NUMBERS}
             rows.append(Row(**numbers, **more, factor=np.ascontiguousarray(factor[:, 0] if flat else factor)))
         names = ("cone", "n_features", "n_triplets", "tol", "guarantee", "stopped_by")
-        return cls(rows, basis=arrays.get("basis"), **{name: meta[name] for name in names})
+        made = cls(rows, basis=arrays.get("basis"), **{name: meta[name] for name in names})
+        if "facts" in meta:
+            tables = {name[len(_FACTS) :]: value for name, value in arrays.items() if name.startswith(_FACTS)}
+            made.facts = {**meta["facts"], **tables}
+        return made
 
     def __repr__(self):
         if not self._rows:

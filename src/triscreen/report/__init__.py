@@ -1,0 +1,6 @@
+"""A path as a page that people want to open."""
+
+from triscreen.report.facts import gather
+from triscreen.report.page import write_report
+
+__all__ = ["gather", "write_report"]

@@ -1,0 +1,174 @@
+"use strict";
+const D = JSON.parse(document.getElementById("data").textContent);
+const root = document.documentElement, slider = document.getElementById("lambda");
+const share = D.lambdas.map((lam) => lam / D.lambdas[0]);
+const frameShare = D.frames.map((t) => share[t]);
+const colours = ["#3b82c4", "#d9730d", "#2f9e6e", "#c2458f", "#8a6fd1", "#b08900", "#1f9bb0", "#d1495b", "#6b8f23", "#8c6d5a"];
+const symbols = ["circle", "square", "diamond", "triangle-up", "cross", "x", "pentagon", "star", "triangle-down", "hexagon"];
+const percent = (value, digits = 1) => (100 * value).toFixed(digits) + " %";
+const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+
+const lambdaAxis = { title: { text: "lambda / its first value" }, type: "log", autorange: "reversed", exponentformat: "power" };
+const line = (x, y, name, more = {}) => ({ x, y, name, mode: "lines", type: "scatter", ...more });
+const dot = (x, y) => ({ x: [x], y: [y], name: "now", mode: "markers", type: "scatter", showlegend: false, hoverinfo: "skip",
+  marker: { size: 13, color: css("--mark"), symbol: "circle-open", line: { width: 3 } } });
+const upright = (x, low, high) => ({ x: [x, x], y: [low, high], name: "now", mode: "lines", type: "scatter", showlegend: false,
+  hoverinfo: "skip", line: { color: css("--mark"), width: 2.5 } });
+
+// A panel: where it is, what it says, its traces and layout, and what a frame f changes.
+const panels = [];
+const add = (section, id, title, caption, draw, move, wide = false) => panels.push({ section, id, title, caption, draw, move, wide });
+
+if (D.after) {
+  const groups = D.classes ? D.classes.map((_, c) => D.sample_classes.flatMap((code, i) => (code === c ? [i] : []))) : [D.before.map((_, i) => i)];
+  const part = (points, group, axis) => group.map((i) => points[i][axis]);
+  const scatter = (points, axes, legend) => groups.map((group, c) => ({ x: part(points, group, 0), y: part(points, group, 1), xaxis: axes[0],
+    yaxis: axes[1], name: D.classes ? D.classes[c] : "points", legendgroup: String(c), showlegend: legend && D.classes !== null && groups.length <= 12,
+    mode: "markers", type: "scatter", hoverinfo: "name", marker: { size: 6, opacity: 0.8, color: colours[c % 10], symbol: symbols[c % 10] } }));
+  const bare = { showticklabels: false, zeroline: false };
+  add("learned", "points", "The points, before and after",
+    "Each point along the two directions in which the points spread most: left by plain Euclidean distance, right by the learned metric. " +
+    "Learning pays where the colours come apart." + (D.n_points > D.before.length ? ` A sample of ${D.before.length} points.` : ""),
+    (f) => [[...scatter(D.before, ["x", "y"], true), ...scatter(D.after[f], ["x2", "y2"], false)], {
+      grid: { rows: 1, columns: 2, pattern: "independent" }, xaxis: { ...bare, title: { text: "before" } }, yaxis: bare,
+      xaxis2: { ...bare, title: { text: "after" } }, yaxis2: bare, legend: { orientation: "h", y: -0.15 } }],
+    (f) => [{ x: groups.map((g) => part(D.after[f], g, 0)), y: groups.map((g) => part(D.after[f], g, 1)) }, groups.map((_, c) => groups.length + c)],
+    true);
+}
+const ranks = (f) => D.spectrum[f].map((_, i) => i + 1);
+add("learned", "spectrum", "How many directions the metric uses",
+  "Shares of the eigenvalues of the metric, the largest first: a few tall bars mean that a few combinations of features decide.",
+  (f) => [[{ x: ranks(f), y: D.spectrum[f], type: "bar", marker: { color: css("--accent") }, hovertemplate: "%{x}: %{y:.1%}<extra></extra>" }],
+    { xaxis: { title: { text: "direction" } }, yaxis: { title: { text: "share" }, tickformat: ".0%", rangemode: "tozero" } }],
+  (f) => [{ x: [ranks(f)], y: [D.spectrum[f]] }, [0]]);
+const bars = (f) => [...D.features[f]].reverse();
+add("learned", "features", "Which features weigh most",
+  "Share of the squared distance between two points that a feature brings by itself, the largest fifteen.",
+  (f) => [[{ y: bars(f).map((b) => b[0]), x: bars(f).map((b) => b[1]), type: "bar", orientation: "h", marker: { color: css("--accent") },
+    hovertemplate: "%{y}: %{x:.1%}<extra></extra>" }], { xaxis: { title: { text: "share" }, tickformat: ".0%" }, yaxis: { automargin: true, type: "category", dtick: 1 } }],
+  (f) => [{ x: [bars(f).map((b) => b[1])], y: [bars(f).map((b) => b[0])] }, [0]]);
+
+add("proven", "gaps", "How close to the optimum, at most",
+  "The relative duality gap: no metric at all can have an objective lower by more than this share. Dashed: what was asked for.",
+  (f) => [[line(share, D.rel_gaps, "gap", { mode: "lines+markers", marker: { size: 4 }, line: { color: css("--accent") } }),
+    line([share[0], share[share.length - 1]], [D.tol, D.tol], "asked for", { line: { dash: "dash", color: css("--soft") } }),
+    dot(frameShare[f], D.rel_gaps[D.frames[f]])],
+  { xaxis: lambdaAxis, yaxis: { title: { text: "relative gap" }, type: "log", exponentformat: "power" }, showlegend: false }],
+  (f) => [{ x: [[frameShare[f]]], y: [[D.rel_gaps[D.frames[f]]]] }, [2]]);
+const tried = Object.entries(D.rates);
+const stopShare = (D.stops || []).map((t) => share[t]);
+add("proven", "decided", "Comparisons proven irrelevant",
+  "Thick: share of the comparisons that were left out on this path, safely." + (tried.length ? " Thin: what each sphere and rule of the " +
+    "theory proves at once from the solution before, measured at some lambdas." : ""),
+  (f) => [[line(share, D.decided, "this path", { line: { width: 4, color: css("--ink") } }),
+    ...tried.map(([name, rates], i) => line(stopShare, rates, name, { line: { width: 1.5, color: colours[i % 10] } })),
+    dot(frameShare[f], D.decided[D.frames[f]])],
+  { xaxis: lambdaAxis, yaxis: { title: { text: "share decided" }, tickformat: ".0%", range: [0, 1.02] }, legend: { orientation: "h", y: -0.25 } }],
+  (f) => [{ x: [[frameShare[f]]], y: [[D.decided[D.frames[f]]]] }, [1 + tried.length]]);
+const heat = (z, x, y, what) => ({ z, x, y, type: "heatmap", zmin: 0, zmax: 1, colorscale: "Viridis", hoverongaps: false,
+  colorbar: { tickformat: ".0%", thickness: 12 }, hovertemplate: what + "<extra></extra>" });
+if (D.dynamic) {
+  const last = D.dynamic_iterations[D.dynamic_iterations.length - 1];
+  const turned = D.dynamic_iterations.map((_, i) => D.dynamic.map((row) => row[i]));
+  add("proven", "dynamic", "While the solver runs",
+    "Dynamic screening: the closer to the optimum, the more is decided. From below: iterations of a plain gradient solver with the spheres RRPB and PGB; empty once it is done.",
+    (f) => [[heat(turned, stopShare, D.dynamic_iterations, "iteration %{y}: %{z:.1%} decided"), upright(frameShare[f], 0, last)],
+      { xaxis: lambdaAxis, yaxis: { title: { text: "iteration" } } }],
+    (f) => [{ x: [[frameShare[f], frameShare[f]]] }, [1]]);
+}
+if (D.ranges) {
+  add("proven", "ranges", "How far one proof reaches",
+    "Range screening: from the solution at one lambda (upwards), the share of comparisons decided at other lambdas (across) without looking at them again.",
+    (f) => [[heat(D.ranges, frameShare, stopShare, "%{z:.1%} decided"), upright(frameShare[f], Math.min(...stopShare), Math.max(...stopShare))],
+      { xaxis: lambdaAxis, yaxis: { ...lambdaAxis, title: { text: "lambda of the solution" }, autorange: true } }],
+    (f) => [{ x: [[frameShare[f], frameShare[f]]] }, [1]]);
+}
+if (D.errors) {
+  add("chosen", "errors", "Error on points not learned from",
+    `Share of ${D.n_test} held-out points that their ${D.k} nearest neighbours get wrong. Dashed: plain Euclidean distance.`,
+    (f) => [[line(frameShare, D.errors, "learned", { mode: "lines+markers", line: { color: css("--accent") } }),
+      line([frameShare[0], frameShare[frameShare.length - 1]], [D.error_before, D.error_before], "Euclid", { line: { dash: "dash", color: css("--soft") } }),
+      dot(frameShare[f], D.errors[f])],
+    { xaxis: lambdaAxis, yaxis: { title: { text: "error" }, tickformat: ".1%", rangemode: "tozero" }, showlegend: false }],
+    (f) => [{ x: [[frameShare[f]]], y: [[D.errors[f]]] }, [2]]);
+}
+add("chosen", "loss", "What is left of the loss",
+  "Loss of the comparisons themselves. Where it no longer falls, a smaller lambda can only fit what is accidental.",
+  (f) => [[line(share, D.losses, "loss", { line: { color: css("--accent") } }), dot(frameShare[f], D.losses[D.frames[f]])],
+    { xaxis: lambdaAxis, yaxis: { title: { text: "loss" }, rangemode: "tozero" }, showlegend: false }],
+  (f) => [{ x: [[frameShare[f]]], y: [[D.losses[D.frames[f]]]] }, [1]]);
+const work = D.passes.reduce((sums, value) => [...sums, (sums[sums.length - 1] || 0) + value], []);
+add("chosen", "work", "Work until here",
+  "Passes so far: one pass looks at every pair of points that occurs in a comparison once.",
+  (f) => [[line(share, work, "passes", { line: { color: css("--accent") } }), dot(frameShare[f], work[D.frames[f]])],
+    { xaxis: lambdaAxis, yaxis: { title: { text: "passes" }, rangemode: "tozero" }, showlegend: false }],
+  (f) => [{ x: [[frameShare[f]]], y: [[work[D.frames[f]]]] }, [1]]);
+
+const now = () => Number(slider.value);
+function say(f) {
+  const t = D.frames[f];
+  const parts = [`lambda ${D.lambdas[t].toPrecision(4)}, ${share[t].toPrecision(2)} of the first (${f + 1} of ${D.frames.length})`,
+    `relative gap ${D.rel_gaps[t].toExponential(1)}`, `${percent(D.decided[t])} proven irrelevant`, `${D.ranks[f]} directions`];
+  if (D.errors) parts.push(`error ${percent(D.errors[f])}`);
+  const text = parts.join(" · ");
+  document.getElementById("now").textContent = text;
+  slider.setAttribute("aria-valuetext", text);
+}
+function themed(layout) {
+  const axis = { gridcolor: css("--line"), linecolor: css("--line"), zerolinecolor: css("--line") };
+  const out = { margin: { l: 60, r: 15, t: 15, b: 45 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: css("--ink"), family: "system-ui, sans-serif", size: 12 }, ...layout };
+  for (const name of ["xaxis", "yaxis", "xaxis2", "yaxis2"]) if (out[name]) out[name] = { ...axis, ...out[name] };
+  return out;
+}
+function draw() {
+  for (const p of panels) {
+    const [traces, layout] = p.draw(now());
+    Plotly.react(p.id, traces, themed(layout), { displaylogo: false, responsive: true, displayModeBar: false });
+  }
+  say(now());
+}
+function move() {
+  for (const p of panels) Plotly.restyle(p.id, ...p.move(now()));
+  say(now());
+}
+for (const p of panels) {
+  const figure = document.createElement("figure");
+  const title = Object.assign(document.createElement("h3"), { id: p.id + "-title", textContent: p.title });
+  const chart = Object.assign(document.createElement("div"), { id: p.id, className: "chart" });
+  const caption = Object.assign(document.createElement("figcaption"), { id: p.id + "-text", textContent: p.caption });
+  chart.setAttribute("role", "img");
+  chart.setAttribute("aria-labelledby", title.id);
+  chart.setAttribute("aria-describedby", caption.id);
+  figure.className = p.wide ? "wide" : "";
+  figure.append(title, caption, chart);
+  document.getElementById(p.section).append(figure);
+}
+const button = document.getElementById("theme");
+function theme(name) {
+  root.dataset.theme = name;
+  button.textContent = name === "dark" ? "Light" : "Dark";
+  button.setAttribute("aria-pressed", String(name === "dark"));
+  draw();
+}
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+button.addEventListener("click", () => theme(root.dataset.theme === "dark" ? "light" : "dark"));
+dark.addEventListener("change", (event) => theme(event.matches ? "dark" : "light"));
+let wasDark = false;
+window.addEventListener("beforeprint", () => { wasDark = root.dataset.theme === "dark"; if (wasDark) theme("light"); });
+window.addEventListener("afterprint", () => { if (wasDark) theme("dark"); });
+let waiting = false;
+slider.addEventListener("input", () => {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => { waiting = false; move(); });
+});
+const go = (f) => { slider.value = f; move(); };
+document.getElementById("back").addEventListener("click", () => go(now() - 1));
+document.getElementById("on").addEventListener("click", () => go(now() + 1));
+if (D.best !== null) {
+  const best = document.getElementById("best");
+  best.hidden = false;
+  best.addEventListener("click", () => go(D.best));
+}
+theme(dark.matches ? "dark" : "light");

@@ -1,0 +1,170 @@
+"""From a path to one HTML page that needs nothing else: no network, no other file."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+from string import Template
+
+import numpy as np
+
+from triscreen import files as disk
+from triscreen.errors import InputError
+
+_DIRECTIONS, _FEATURES = 20, 15
+
+
+def write_report(path, file):
+    """Write the report of a path: what was learned, what was proven, how lambda was chosen.
+
+    Parameters
+    ----------
+    path : Path
+        With its `gather`-ed facts, if points, errors and screening maps shall be shown.
+    file : path
+        The HTML file; it appears when it is complete.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> from triscreen.report import gather, write_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=3))
+    >>> path = ts.solve_path(problem, ratio=0.5, tol=1e-3)
+    >>> facts = gather(path, problem, X, y, source="iris")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(path, os.path.join(folder, "report.html"))
+    """
+    page = render(path).encode()
+    with disk.replacing(file) as stream:
+        stream.write(page)
+
+
+def render(path):
+    """Return the page as text."""
+    if not len(path):
+        raise InputError("path has no lambda: there is nothing to report")
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError("plotly is not installed: reports need it (pip install 'triscreen[report]')") from None
+    data = numbers_of(path)
+    here = files("triscreen.report")
+    return Template(here.joinpath("page.html").read_text()).substitute(
+        title=escape(data["title"]),
+        css=here.joinpath("page.css").read_text(),
+        tiles="\n".join(_tiles(data)),
+        table=_table(data),
+        last=len(data["frames"]) - 1,
+        first=data["best"] if data["best"] is not None else len(data["frames"]) - 1,
+        # A script ends at the first "</", whatever it is in.
+        data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        plotly=get_plotlyjs(),
+        script=here.joinpath("page.js").read_text(),
+    )
+
+
+def numbers_of(path):
+    """Return everything that the page shows, as plain numbers and texts."""
+    facts = path.facts or {}
+    frames = np.asarray(facts.get("frames", np.arange(len(path))))
+    source = facts.get("source") or ""
+    errors = facts.get("errors")
+    data = {
+        "title": f"A metric for {source}" if source else "A metric from triplets",
+        "n_triplets": path.n_triplets,
+        "n_features": path.n_features,
+        "n_points": facts.get("n_points"),
+        "n_pairs": facts.get("n_pairs"),
+        "n_test": facts.get("n_test"),
+        "k": facts.get("k"),
+        "classes": facts.get("classes"),
+        "cone": path.cone,
+        "tol": path.tol,
+        "stopped_by": path.stopped_by,
+        "converged": int(path.converged.sum()),
+        "frames": frames.tolist(),
+        "lambdas": _short(path.lambdas),
+        "rel_gaps": _short(np.maximum(path.rel_gaps, 1e-16)),
+        "losses": _short(path.losses),
+        "decided": _short(path.screening_rates),
+        "passes": _short(path.passes),
+        "seconds": _short(path.seconds),
+        "n_iter": path.n_iter.tolist(),
+        "error_before": facts.get("error_before"),
+        "errors": None if errors is None else _short(errors),
+        "best": None if errors is None else int(np.argmin(errors)),
+    }
+    for name in ("before", "after", "sample_classes", "dynamic", "ranges"):
+        data[name] = _short(facts[name]) if facts.get(name) is not None else None
+    for name in ("stops", "dynamic_iterations"):
+        data[name] = np.asarray(facts[name]).tolist() if facts.get(name) is not None else None
+    data["rates"] = {name: _short(np.array(values)) for name, values in (facts.get("rates") or {}).items()}
+    spectra, weights = zip(*(_spectrum_and_weights(path, t, facts.get("feature_spread")) for t in frames), strict=True)
+    data["spectrum"] = [_short(values[:_DIRECTIONS]) for values in spectra]
+    data["ranks"] = [int(np.count_nonzero(values > 1e-6)) for values in spectra]
+    names = facts.get("feature_names") or [f"feature {j}" for j in range(path.n_features)]
+    data["features"] = []
+    for shares in weights:
+        top = np.argsort(-shares, kind="stable")[:_FEATURES]
+        data["features"].append([[names[j], _short(shares[j])] for j in top])
+    return data
+
+
+def _spectrum_and_weights(path, t, spread):
+    """Return (shares of the eigenvalues of M, share of each feature in the mean squared distance by itself)."""
+    L = path.components(t)
+    factor = L if L.shape[0] <= L.shape[1] else L.T
+    values = np.maximum(np.linalg.eigvalsh(factor @ factor.T)[::-1], 0.0) if len(L) else np.zeros(1)
+    weights = np.square(L).sum(axis=0) * (1.0 if spread is None else np.square(spread))
+    return values / (values.sum() or 1.0), weights / (weights.sum() or 1.0)
+
+
+def _short(values):
+    """Return numbers (nested lists of them) with five digits: a page has no use for more; NaN as None."""
+    values = np.asarray(values, dtype=float)
+    if values.ndim:
+        return [_short(value) for value in values]
+    return float(f"{values:.5g}") if np.isfinite(values) else None
+
+
+def _tiles(data):
+    """Yield the story in four numbers."""
+    compared = f" among {data['n_points']:,} points" if data["n_points"] else ""
+    yield _tile(f"{data['n_triplets']:,}", f"comparisons “a is closer to b than to c”{compared}")
+    share = float(np.mean(data["decided"]))
+    yield _tile(f"{share:.1%}", "of them proven irrelevant, on average along the path: they never reached the solver")
+    gap = max(data["rel_gaps"])
+    said = f"largest relative gap of {len(data['lambdas'])} metrics: none can be improved by more than that share"
+    missed = len(data["lambdas"]) - data["converged"]
+    if missed:
+        said += f" ({missed} missed the {data['tol']:.0e} asked for)"
+    yield _tile(f"{gap:.1e}", said)
+    if data["errors"] is not None:
+        best = data["errors"][data["best"]]
+        said = f"error of {data['k']} nearest neighbours on {data['n_test']:,} points not learned from: before → after"
+        yield _tile(f"{data['error_before']:.1%} → {best:.1%}", said)
+
+
+def _tile(number, text):
+    return f'<div class="tile"><strong>{escape(number)}</strong><span>{escape(text)}</span></div>'
+
+
+def _table(data):
+    """Return one row per lambda: what the charts show, for whoever reads rather than looks."""
+    heads = ["lambda", "lambda / first", "relative gap", "loss", "proven irrelevant", "iterations", "passes"]
+    error = {}
+    if data["errors"] is not None:
+        heads.append("test error")
+        error = {t: f"{value:.2%}" for t, value in zip(data["frames"], data["errors"], strict=True)}
+    rows = ["<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
+    for t, lam in enumerate(data["lambdas"]):
+        cells = [f"{lam:.4g}", f"{lam / data['lambdas'][0]:.2e}", f"{data['rel_gaps'][t]:.1e}", f"{data['losses'][t]:.4g}",
+                 f"{data['decided'][t]:.1%}", str(data["n_iter"][t]), f"{data['passes'][t]:.1f}"]  # fmt: skip
+        if error:
+            cells.append(error.get(t, ""))
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    return "\n".join(rows)
