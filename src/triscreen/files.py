@@ -33,7 +33,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["Checkpoint", "fingerprint", "read", "write"]
+__all__ = ["Checkpoint", "fingerprint", "read", "replacing", "target", "write"]
 
 VERSION = 1
 _HEADER = "header.json"
@@ -41,47 +41,41 @@ _OURS = ".triscreen-"  # begins the name of every file that is not content: temp
 _LOCK = _OURS + "lock"
 
 
-def write(file, kind, meta, arrays):
-    """Write arrays and what is to be known about them to one file, all of it or nothing.
+def target(file, name="file"):
+    """Return the path that writing to a file will replace, or refuse one that cannot be written; links are followed."""
+    path = Path(os.path.realpath(_as_path(file, name)))  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise InputError(f"{name}={str(path)!r} is a folder or a device: {name} must be the name of a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{name}={str(path)!r}: the folder {str(path.parent)!r} does not exist, make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"{name}={str(path)!r}: the folder {str(path.parent)!r} does not let you write, take another")
+    return path
+
+
+@contextlib.contextmanager
+def replacing(file):
+    """Give a binary stream whose bytes become the file at the end, all of them or none.
 
     The file appears under its name when it is complete and on the disk; whatever happens before (a full disk, Ctrl-C,
-    the end of the process), a file that was there stays as it was. The same input gives the same bytes.
+    the end of the process), a file that was there stays as it was.
 
-    Parameters
-    ----------
-    file : path
-        Where to write; a file that is there is replaced.
-    kind : str
-        What the file holds, such as "solution"; `read` can ask for it.
-    meta : dict
-        Text, numbers (numpy's too), True, False, None, and lists and dicts of these. Every float comes back exactly,
-        inf and nan included; a tuple comes back as a list, a number of numpy as one of Python.
-    arrays : dict of str to array
-        Of numbers, text or dates; no objects.
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "a.txt")
+    ...     with replacing(file) as stream:
+    ...         _ = stream.write(b"all of it")
+    ...         before = os.path.exists(file)
+    ...     before, os.path.exists(file)
+    (False, True)
     """
-    path = _as_path(file, "file")
-    path = Path(os.path.realpath(path))  # a link stays a link
-    if path.exists() and not path.is_file():
-        raise InputError(f"file={str(path)!r} is a folder or a device: file must be the name of a file")
-    if not path.parent.is_dir():
-        raise InputError(f"file={str(path)!r}: the folder {str(path.parent)!r} does not exist, make it first")
-    if not isinstance(kind, str):
-        raise InputError(f"kind={shortened(kind)}: kind must be a text")
-    arrays = _as_dict(arrays, "arrays")
-    arrays = {_as_name(name): _as_array(array, f"arrays[{name!r}]") for name, array in arrays.items()}
-    shapes = {name: {"dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()}
-    meta = _plain(_as_dict(meta, "meta"), "meta")
-    header = {"format": "triscreen", "version": VERSION, "kind": kind, "meta": meta, "arrays": shapes}
-    header = json.dumps(header, allow_nan=False, indent=1)
-
+    path = target(file)
     temporary = path.with_name(f"{_OURS}{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as stream:
-            with zipfile.ZipFile(stream, "w") as archive:
-                archive.writestr(_member(_HEADER), header)
-                for name, array in arrays.items():
-                    with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
@@ -97,6 +91,39 @@ def write(file, kind, meta, arrays):
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write(file, kind, meta, arrays):
+    """Write arrays and what is to be known about them to one file, all of it or nothing (see `replacing`).
+
+    The same input gives the same bytes.
+
+    Parameters
+    ----------
+    file : path
+        Where to write; a file that is there is replaced.
+    kind : str
+        What the file holds, such as "solution"; `read` can ask for it.
+    meta : dict
+        Text, numbers (numpy's too), True, False, None, and lists and dicts of these. Every float comes back exactly,
+        inf and nan included; a tuple comes back as a list, a number of numpy as one of Python.
+    arrays : dict of str to array
+        Of numbers, text or dates; no objects.
+    """
+    path = target(file)
+    if not isinstance(kind, str):
+        raise InputError(f"kind={shortened(kind)}: kind must be a text")
+    arrays = _as_dict(arrays, "arrays")
+    arrays = {_as_name(name): _as_array(array, f"arrays[{name!r}]") for name, array in arrays.items()}
+    shapes = {name: {"dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()}
+    meta = _plain(_as_dict(meta, "meta"), "meta")
+    header = {"format": "triscreen", "version": VERSION, "kind": kind, "meta": meta, "arrays": shapes}
+    header = json.dumps(header, allow_nan=False, indent=1)
+    with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(_member(_HEADER), header)
+        for name, array in arrays.items():
+            with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def read(file, kind=None):
