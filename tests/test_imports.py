@@ -16,6 +16,7 @@ ROOT = Path(triscreen.__file__).parent
 STAGES = [
     "errors",
     "_validation",
+    "_tables",
     "files",
     "_threads",
     "_kernels",

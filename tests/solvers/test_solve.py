@@ -357,7 +357,9 @@ def test_a_small_lambda_is_walked_to(loss, solver):
     assert [state.n_iter for state in states] == list(range(1, sol.n_iter + 1))
     assert np.all(np.diff([state.passes for state in states]) > 0)
     assert sol.history["n_iter"][-1] == sol.n_iter
-    for first in range(0, len(states) - 1, 1 + len(states) // 3):  # ended anywhere on the way, it is a certified solution for lam
+    for first in range(
+        0, len(states) - 1, 1 + len(states) // 3
+    ):  # ended anywhere on the way, it is a certified solution for lam
         seen = iter(range(first))
         ended = ts.solve(problem, lam, tol=1e-4, solver=solver, callback=lambda _, s=seen: next(s, None) is None)
         assert (ended.lam, ended.stopped_by) == (lam, "callback")

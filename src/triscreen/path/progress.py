@@ -1,4 +1,4 @@
-"""A bar on a terminal, silence elsewhere."""
+"""A bar on a terminal and in a notebook, silence elsewhere."""
 
 from __future__ import annotations
 
@@ -19,10 +19,17 @@ def silent(wanted=True):
         _silent.reset(token)
 
 
+def _in_notebook():
+    """Is there somebody who sees what is displayed, but no terminal?"""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 @contextmanager
 def progress(total):
     """Give a function of (lam, rel_gap, rate), to be called after each lambda."""
-    if _silent.get() or not sys.stderr.isatty():
+    notebook = _in_notebook()
+    if _silent.get() or not (notebook or sys.stderr.isatty()):
         yield lambda *_: None
         return
     from rich import progress as parts
@@ -36,6 +43,6 @@ def progress(total):
         parts.TimeElapsedColumn(),
         parts.TimeRemainingColumn(),
     ]
-    with parts.Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4) as bar:
+    with parts.Progress(*columns, console=Console(stderr=not notebook), transient=True, refresh_per_second=4) as bar:
         task = bar.add_task("path", total=total, lam=0.0, gap=0.0, rate=0.0)
         yield lambda lam, gap, rate: bar.update(task, advance=1, lam=lam, gap=gap, rate=rate)

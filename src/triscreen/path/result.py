@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen._tables import html_table
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_positive
 from triscreen.cones import make_cone
 from triscreen.errors import InputError
+from triscreen.path.plots import Plots
 from triscreen.solvers import Solution
 
 # One number per lambda each; see `Row`.
@@ -147,7 +149,7 @@ def _last(proven, inside, end):
     return found if proven(found) else inside
 
 
-class Path:
+class Path(Plots):
     """Certified metrics along a path of falling lambdas; made by `solve_path`.
 
     Attributes
@@ -345,6 +347,16 @@ class Path:
             tables = {name[len(_FACTS) :]: value for name, value in arrays.items() if name.startswith(_FACTS)}
             made.facts = {**meta["facts"], **tables}
         return made
+
+    def _repr_html_(self):
+        """What a notebook shows: the sentence, and at most a dozen of the lambdas."""
+        shown = np.unique(np.linspace(0, len(self) - 1, min(len(self), 12)).round().astype(int))
+        names = ("lambda", "relative gap", "loss", "decided", "iterations", "passes")
+        values = zip(
+            self.lambdas, self.rel_gaps, self.losses, self.screening_rates, self.n_iter, self.passes, strict=True
+        )
+        cells = [(f"{a:.4g}", f"{b:.1e}", f"{c:.5g}", f"{d:.1%}", str(e), f"{f:.1f}") for a, b, c, d, e, f in values]
+        return html_table(repr(self)[1:-1], names, [cells[t] for t in shown])
 
     def __repr__(self):
         if not self._rows:

@@ -49,14 +49,14 @@ def dynamic_map(problem, path, stops, sphere="pgb"):
 
 
 def range_map(problem, path, stops):
-    """Return shares (len(stops), len(path)): what RRPB proves at each lambda of the path from the solution at a stop."""
+    """Return shares (len(stops), len(path)): what RRPB proves at each lambda from the solution at a stop."""
     triplets = problem.triplets
     positive, negative = triplets.pair_numbers(np.ones(triplets.n_triplets, dtype=bool))
     norms = problem.norms * problem.rounding.norm_factor + problem.rounding.norm_offset
     shares = np.zeros((len(stops), len(path)))
     for row, t in zip(shares, stops, strict=True):
         sol = path[t]
-        reference = Reference.at(problem, problem.to_core(sol.M), sol.lam, sol.smoothing)
+        reference = Reference.at(problem, problem.checked(sol.M)[1], sol.lam, sol.smoothing)
         evaluation, bound = reference.evaluate(problem, sol.lam)
         eps = np.sqrt(2 * (evaluation.gap + bound) / sol.lam) + problem.rounding.element(reference.M)
         margins = reference.dist[negative] - reference.dist[positive]

@@ -8,7 +8,7 @@ const symbols = ["circle", "square", "diamond", "triangle-up", "cross", "x", "pe
 const percent = (value, digits = 1) => (100 * value).toFixed(digits) + " %";
 const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
-const lambdaAxis = { title: { text: "lambda / its first value" }, type: "log", autorange: "reversed", exponentformat: "power" };
+const lambdaAxis = { title: { text: "lambda / its first value" }, type: "log", autorange: "reversed", dtick: 1, exponentformat: "power" };
 const line = (x, y, name, more = {}) => ({ x, y, name, mode: "lines", type: "scatter", ...more });
 const dot = (x, y) => ({ x: [x], y: [y], name: "now", mode: "markers", type: "scatter", showlegend: false, hoverinfo: "skip",
   marker: { size: 13, color: css("--mark"), symbol: "circle-open", line: { width: 3 } } });
@@ -31,7 +31,7 @@ if (D.after) {
     "Learning pays where the colours come apart." + (D.n_points > D.before.length ? ` A sample of ${D.before.length} points.` : ""),
     (f) => [[...scatter(D.before, ["x", "y"], true), ...scatter(D.after[f], ["x2", "y2"], false)], {
       grid: { rows: 1, columns: 2, pattern: "independent" }, xaxis: { ...bare, title: { text: "before" } }, yaxis: bare,
-      xaxis2: { ...bare, title: { text: "after" } }, yaxis2: bare, legend: { orientation: "h", y: -0.15 } }],
+      xaxis2: { ...bare, title: { text: "after" } }, yaxis2: bare, legend: { orientation: "h", y: 1.02, yanchor: "bottom" } }],
     (f) => [{ x: groups.map((g) => part(D.after[f], g, 0)), y: groups.map((g) => part(D.after[f], g, 1)) }, groups.map((_, c) => groups.length + c)],
     true);
 }
@@ -53,7 +53,7 @@ add("proven", "gaps", "How close to the optimum, at most",
   (f) => [[line(share, D.rel_gaps, "gap", { mode: "lines+markers", marker: { size: 4 }, line: { color: css("--accent") } }),
     line([share[0], share[share.length - 1]], [D.tol, D.tol], "asked for", { line: { dash: "dash", color: css("--soft") } }),
     dot(frameShare[f], D.rel_gaps[D.frames[f]])],
-  { xaxis: lambdaAxis, yaxis: { title: { text: "relative gap" }, type: "log", exponentformat: "power" }, showlegend: false }],
+  { xaxis: lambdaAxis, yaxis: { title: { text: "relative gap" }, type: "log", dtick: 1, exponentformat: "power" }, showlegend: false }],
   (f) => [{ x: [[frameShare[f]]], y: [[D.rel_gaps[D.frames[f]]]] }, [2]]);
 const tried = Object.entries(D.rates);
 const stopShare = (D.stops || []).map((t) => share[t]);
@@ -63,7 +63,7 @@ add("proven", "decided", "Comparisons proven irrelevant",
   (f) => [[line(share, D.decided, "this path", { line: { width: 4, color: css("--ink") } }),
     ...tried.map(([name, rates], i) => line(stopShare, rates, name, { line: { width: 1.5, color: colours[i % 10] } })),
     dot(frameShare[f], D.decided[D.frames[f]])],
-  { xaxis: lambdaAxis, yaxis: { title: { text: "share decided" }, tickformat: ".0%", range: [0, 1.02] }, legend: { orientation: "h", y: -0.25 } }],
+  { xaxis: lambdaAxis, yaxis: { title: { text: "share decided" }, tickformat: ".0%", range: [0, 1.02] }, legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 11 } } }],
   (f) => [{ x: [[frameShare[f]]], y: [[D.decided[D.frames[f]]]] }, [1 + tried.length]]);
 const heat = (z, x, y, what) => ({ z, x, y, type: "heatmap", zmin: 0, zmax: 1, colorscale: "Viridis", hoverongaps: false,
   colorbar: { tickformat: ".0%", thickness: 12 }, hovertemplate: what + "<extra></extra>" });

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from html import escape
-from importlib.resources import files
+from importlib import resources
 from string import Template
 
 import numpy as np
 
-from triscreen import files as disk
 from triscreen.errors import InputError
+from triscreen.files import replacing
 
 _DIRECTIONS, _FEATURES = 20, 15
 
@@ -39,7 +39,7 @@ def write_report(path, file):
     ...     write_report(path, os.path.join(folder, "report.html"))
     """
     page = render(path).encode()
-    with disk.replacing(file) as stream:
+    with replacing(file) as stream:
         stream.write(page)
 
 
@@ -52,7 +52,7 @@ def render(path):
     except ImportError:
         raise InputError("plotly is not installed: reports need it (pip install 'triscreen[report]')") from None
     data = numbers_of(path)
-    here = files("triscreen.report")
+    here = resources.files("triscreen.report")
     return Template(here.joinpath("page.html").read_text()).substitute(
         title=escape(data["title"]),
         css=here.joinpath("page.css").read_text(),
@@ -145,7 +145,8 @@ def _tiles(data):
     yield _tile(f"{gap:.1e}", said)
     if data["errors"] is not None:
         best = data["errors"][data["best"]]
-        said = f"error of {data['k']} nearest neighbours on {data['n_test']:,} points not learned from: before → after"
+        said = (f"error of {data['k']} nearest neighbours on {data['n_test']:,} points not learned from: before → at "
+                "the lambda that is best for them (a little too kind, therefore)")  # fmt: skip
         yield _tile(f"{data['error_before']:.1%} → {best:.1%}", said)
 
 
@@ -162,8 +163,8 @@ def _table(data):
         error = {t: f"{value:.2%}" for t, value in zip(data["frames"], data["errors"], strict=True)}
     rows = ["<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
     for t, lam in enumerate(data["lambdas"]):
-        cells = [f"{lam:.4g}", f"{lam / data['lambdas'][0]:.2e}", f"{data['rel_gaps'][t]:.1e}", f"{data['losses'][t]:.4g}",
-                 f"{data['decided'][t]:.1%}", str(data["n_iter"][t]), f"{data['passes'][t]:.1f}"]  # fmt: skip
+        cells = [f"{lam:.4g}", f"{lam / data['lambdas'][0]:.2e}", f"{data['rel_gaps'][t]:.1e}",
+                 f"{data['losses'][t]:.4g}", f"{data['decided'][t]:.1%}", str(data["n_iter"][t]), f"{data['passes'][t]:.1f}"]  # fmt: skip
         if error:
             cells.append(error.get(t, ""))
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")

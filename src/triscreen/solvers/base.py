@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen._tables import html_table
 from triscreen.screening.pairs import PairScreener
 from triscreen.screening.state import Screener
 
@@ -113,6 +114,13 @@ class Solution:
     def radius(self):
         """The optimal metric lies within this distance of M: sqrt(2 (gap + rounding) / lam)."""
         return float(np.sqrt(2 * (self.gap + self.rounding) / self.lam))
+
+    def _repr_html_(self):
+        """What a notebook shows."""
+        said = f"{'Converged' if self.converged else 'Not converged'} after {self.n_iter} iterations, stopped by: "
+        names = ("lambda", "objective", "relative gap", "asked for", "optimum within", "passes", "seconds")
+        cells = (self.lam, self.primal, self.rel_gap, self.tol, self.radius, self.passes, self.seconds)
+        return html_table(said + self.stopped_by, names, [[f"{cell:.4g}" for cell in cells]])
 
 
 class Monitor:

@@ -1,0 +1,99 @@
+"""Figures of a path for notebooks, with matplotlib."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triscreen.errors import InputError
+
+
+class Plots:
+    """The ``plot_`` methods of a `Path`; each draws on ``ax`` (by default a new one) and returns it."""
+
+    def plot_gaps(self, ax=None):
+        """Relative gaps along the path, and the one asked for."""
+        ax = self._along(ax, self.lambdas, self.rel_gaps, "relative gap", marker=".")
+        ax.set_yscale("log")
+        ax.axhline(self.tol, linestyle="--", color="0.5", label="asked for")
+        return ax
+
+    def plot_losses(self, ax=None):
+        """The loss that is left along the path."""
+        return self._along(ax, self.lambdas, self.losses, "loss")
+
+    def plot_screening(self, ax=None):
+        """Share of the triplets proven irrelevant; with `triscreen.report.gather`, by each sphere and rule too."""
+        ax = self._along(ax, self.lambdas, self.screening_rates, "share decided", label="this path", linewidth=3)
+        facts = self.facts or {}
+        for name, rates in facts.get("rates", {}).items():
+            ax.plot(self.lambdas[facts["stops"]], rates, label=name, linewidth=1)
+        ax.set_ylim(0, 1.02)
+        ax.legend(fontsize="small")
+        return ax
+
+    def plot_spectrum(self, t=-1, ax=None):
+        """Eigenvalues of the t-th metric, the largest first."""
+        ax = _axes(ax)
+        M = self.M(t)
+        values = np.sort(M)[::-1] if M.ndim == 1 else np.linalg.eigvalsh(M)[::-1]
+        ax.bar(np.arange(1, len(values) + 1), np.maximum(values, 0.0))
+        ax.set_xlabel("direction")
+        ax.set_ylabel(f"eigenvalue at lambda {self.lambdas[t]:.3g}")
+        return ax
+
+    def plot_errors(self, ax=None):
+        """Error on held-out points along the path (needs `triscreen.report.gather` with test points)."""
+        facts = self._fact("errors")
+        ax = self._along(ax, self.lambdas[facts["frames"]], facts["errors"], "error", marker=".")
+        ax.axhline(facts["error_before"], linestyle="--", color="0.5", label="Euclid")
+        return ax
+
+    def plot_dynamic(self, ax=None):
+        """What is decided while a solver runs, for some lambdas (needs `triscreen.report.gather`)."""
+        facts = self._fact("dynamic")
+        ax = _map(_axes(ax), self.lambdas[facts["stops"]], facts["dynamic_iterations"], facts["dynamic"].T)
+        ax.set_ylabel("iteration")
+        return ax
+
+    def plot_ranges(self, ax=None):
+        """What one solution decides at other lambdas (needs `triscreen.report.gather`)."""
+        facts = self._fact("ranges")
+        lambdas = self.lambdas
+        ax = _map(_axes(ax), lambdas[facts["frames"]], lambdas[facts["stops"]], facts["ranges"])
+        ax.set_yscale("log")
+        ax.set_ylabel("lambda of the solution")
+        return ax
+
+    def _fact(self, name):
+        if (self.facts or {}).get(name) is None:
+            raise InputError(f"this path has no {name}: call triscreen.report.gather(path, problem, X, y, ...) first")
+        return self.facts
+
+    def _along(self, ax, lambdas, values, name, **how):
+        ax = _axes(ax)
+        ax.plot(lambdas, values, **how)
+        return _falling(ax, name)
+
+
+def _axes(ax):
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise InputError("matplotlib is not installed: figures need it (pip install matplotlib)") from None
+    return pyplot.subplots()[1]
+
+
+def _falling(ax, name):
+    ax.set_xscale("log")
+    if not ax.xaxis_inverted():
+        ax.invert_xaxis()
+    ax.set_xlabel("lambda")
+    ax.set_ylabel(name)
+    return ax
+
+
+def _map(ax, x, y, z):
+    ax.figure.colorbar(ax.pcolormesh(x, y, z, vmin=0, vmax=1, shading="nearest"), ax=ax, label="share decided")
+    return _falling(ax, "")

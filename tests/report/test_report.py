@@ -1,0 +1,193 @@
+"""The report and the figures: that they show what the path holds."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+
+import triscreen as ts
+from triscreen.report import gather, maps, write_report
+from triscreen.report.page import render
+
+
+@pytest.fixture(scope="module")
+def made():
+    X, y = load_iris(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, X_test, y, y_test = X[::2], X[1::2], y[::2], y[1::2]
+    problem = ts.Problem(X, ts.knn_triplets(X, y, k=5))
+    path = ts.solve_path(problem, ratio=0.6, tol=1e-5)
+    names = ["sepal length", "sepal <b>width</b>", "petal length", "</script>"]
+    gather(path, problem, X, y, X_test, y_test, feature_names=names, source="<iris>")
+    return path, problem, X, y, X_test, y_test
+
+
+def numbers(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+
+
+def test_the_page_holds_what_the_path_holds(made):
+    path, problem, X, y, X_test, y_test = made
+    page = render(path)
+    data = numbers(page)
+    np.testing.assert_allclose(data["lambdas"], path.lambdas, rtol=1e-4)
+    np.testing.assert_allclose(data["rel_gaps"], np.maximum(path.rel_gaps, 1e-16), rtol=1e-4)
+    np.testing.assert_allclose(data["decided"], path.screening_rates, atol=1e-4)
+    assert data["n_triplets"] == problem.triplets.n_triplets
+    place, t = 3, data["frames"][3]
+    L = path.components(t).T
+    near = KNeighborsClassifier(3).fit(X @ L, y)
+    assert data["errors"][place] == pytest.approx(1 - near.score(X_test @ L, y_test), abs=1e-5)
+    assert data["error_before"] == pytest.approx(1 - KNeighborsClassifier(3).fit(X, y).score(X_test, y_test))
+    assert data["best"] == np.argmin(data["errors"])
+    values = np.linalg.eigvalsh(path.M(t))[::-1]
+    np.testing.assert_allclose(data["spectrum"][place], values / values.sum(), atol=1e-4)
+    shares = np.diag(path.M(t)) * X.var(axis=0)
+    name, share = data["features"][place][0]
+    names = path.facts["feature_names"]
+    assert (name, share) == (names[np.argmax(shares)], pytest.approx(shares.max() / shares.sum(), abs=1e-4))
+    assert f"{path.n_triplets:,}" in page
+
+
+def test_the_page_is_alone_and_safe(made, tmp_path):
+    page = render(made[0])
+    before = page[: page.index('<script type="application/json"')]
+    assert "&lt;iris&gt;" in before
+    assert "<iris>" not in page
+    assert page.count("</script>") == 3
+    assert not re.search(r'<(script|img|link)[^>]*(src|href)="?http', before)
+    write_report(made[0], tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text() == page
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(ts.InputError, match="folder"):
+        write_report(made[0], tmp_path / "nowhere" / "report.html")
+
+
+def test_facts_are_saved_with_the_path(made, tmp_path):
+    path = made[0]
+    ts.save(path, tmp_path / "path")
+    again = ts.load(tmp_path / "path")
+    assert render(again) == render(path)
+    np.testing.assert_array_equal(again.facts["after"], path.facts["after"])
+
+
+def test_a_path_alone_has_a_report_too(made):
+    bare = made[0].take(range(len(made[0])))
+    data = numbers(render(bare))
+    assert data["after"] is None
+    assert data["errors"] is None
+    assert len(data["features"]) == len(bare)
+    diagonal = ts.solve_path(ts.Problem(made[2], ts.knn_triplets(made[2], made[3], 3), cone="diagonal"), n_lambdas=4)
+    assert len(numbers(render(diagonal))["spectrum"]) == 4
+
+
+def test_all_triplets_have_a_report_without_maps(made):
+    _, _, X, y, X_test, y_test = made
+    problem = ts.Problem(X, ts.all_triplets(X, y))
+    path = ts.solve_path(problem, ratio=0.3, tol=1e-3)
+    facts = gather(path, problem, X, y, X_test, y_test)
+    assert "rates" not in facts
+    assert numbers(render(path))["errors"] is not None
+
+
+def test_what_does_not_belong_together_is_refused(made):
+    path, problem, X, y, *_ = made
+    with pytest.raises(
+        ts.InputError, match=r"X has shape \(10, 4\): the path was learned from 75 points of 4 features"
+    ):
+        gather(path, problem, X[:10], y[:10])
+
+
+# -- maps: each share is that of triplets that are decided rightly ---------------------------------------------------
+
+
+def test_maps_count_what_is_true_at_the_optimum(made):
+    path, problem, *_ = made
+    exact = [ts.solve(problem, lam, tol=1e-12, start=path[t]).M for t, lam in enumerate(path.lambdas)]
+    indices, X = problem.triplets.indices(), made[2]
+    u, v = X[indices[:, 0]] - X[indices[:, 2]], X[indices[:, 0]] - X[indices[:, 1]]
+    truly = []
+    for M in exact:
+        margins = np.einsum("ni,ij,nj->n", u, M, u) - np.einsum("ni,ij,nj->n", v, M, v)
+        truly.append(np.mean((margins > 1) | (margins < 0.95)))
+    stops = np.arange(1, len(path), 3)
+    shares = maps.range_map(problem, path, stops)
+    assert (shares <= np.array(truly) + 1e-12).all()
+    for row, t in zip(shares, stops, strict=True):
+        assert row.argmax() in (t - 1, t, t + 1)
+        assert row[t] > 0.5 * truly[t]
+    for name, rates in maps.rates_by_sphere(problem, path, stops).items():
+        assert (np.array(rates) <= np.array(truly)[stops] + 1e-12).all(), name
+    iterations, dynamic = maps.dynamic_map(problem, path, stops)
+    assert dynamic.shape == (len(stops), len(iterations))
+    for row, t in zip(dynamic, stops, strict=True):
+        seen = row[~np.isnan(row)]
+        assert (np.diff(seen) >= 0).all()
+        assert seen[-1] <= truly[t] + 1e-12
+
+
+def test_the_range_map_is_that_of_each_triplet(made):
+    """Counting by sorted ends gives what asking each interval gives."""
+    from triscreen.screening.ranges import rrpb_ranges
+
+    path, problem, *_ = made
+    seen = []
+
+    def remember(*arguments):
+        seen.append(rrpb_ranges(*arguments))
+        return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(maps, "rrpb_ranges", remember)
+        shares = maps.range_map(problem, path, [2, 5])
+    for row, ranges in zip(shares, seen, strict=True):
+        inside = sum(((low[:, None] < path.lambdas) & (path.lambdas < high[:, None])) for low, high in ranges.values())
+        np.testing.assert_allclose(row, inside.mean(axis=0))
+
+
+# -- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def test_figures_for_notebooks(made):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    path = made[0]
+    for name in ("gaps", "losses", "screening", "spectrum", "errors", "dynamic", "ranges"):
+        ax = getattr(path, f"plot_{name}")()
+        ax.figure.canvas.draw()
+        assert getattr(path, f"plot_{name}")(ax=pyplot.figure().subplots()) is not ax
+        pyplot.close("all")
+    np.testing.assert_allclose(path.plot_losses().lines[0].get_ydata(), path.losses)
+    pyplot.close("all")
+    bare = path.take(range(len(path)))
+    with pytest.raises(ts.InputError, match=r"this path has no errors: call triscreen.report.gather"):
+        bare.plot_errors()
+
+
+def test_results_display_as_tables(made):
+    path, problem, *_ = made
+    shown = path._repr_html_()
+    assert shown.count("<tr>") == 1 + min(len(path), 12)
+    assert f"{path.lambdas[-1]:.4g}" in shown
+    sol = ts.solve(problem, path.lambdas[3])
+    assert f"{sol.rel_gap:.4g}" in sol._repr_html_()
+    assert "Converged" in sol._repr_html_()
+
+
+def test_a_bar_in_a_notebook(made, monkeypatch, capsys):
+    import sys
+    from types import SimpleNamespace
+
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    seen = []
+    monkeypatch.setattr("rich.progress.Progress.update", lambda self, task, **fields: seen.append(fields))
+    ts.solve_path(made[1], n_lambdas=3)
+    assert [fields["advance"] for fields in seen] == [1, 1, 1]
