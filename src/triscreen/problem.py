@@ -189,11 +189,11 @@ class Problem(Engine):
             primal = value + 0.5 * lam * float(np.vdot(core, core))
             dual = dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam)
             error = self.rounding.gap(core, A, projection.plus, dist, gap, self.triplets.total_weight, lam, False)
-            return Certificate(primal + beyond, dual, gap + beyond, error)
+            return Certificate(primal + beyond, dual, gap + beyond, float(error))
         best = min((self.evaluate(core, dist, lam, s) for s in self.loss.smoothings), key=lambda e: e.gap)
         own = best.sums.smoothing == self.loss.gamma
         error = self.rounding.gap(core, best.A, best.dual_point.plus, dist, best.gap, best.sums.alpha, lam, own)
-        return Certificate(best.primal + beyond, best.dual, best.gap + beyond, error)
+        return Certificate(best.primal + beyond, best.dual, best.gap + beyond, float(error))
 
     @single_threaded_blas()
     def value(self, M, lam):

@@ -181,13 +181,25 @@ def test_results_display_as_tables(made):
     assert "Converged" in sol._repr_html_()
 
 
-def test_a_bar_in_a_notebook(made, monkeypatch, capsys):
+def test_a_line_in_a_notebook(made, monkeypatch):
     import sys
     from types import SimpleNamespace
 
+    from triscreen.path import progress
+
+    shown = []
+
+    def display(data, raw, display_id):
+        shown.append(data["text/plain"])
+        return SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
+
     shell = type("ZMQInteractiveShell", (), {})()
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    seen = []
-    monkeypatch.setattr("rich.progress.Progress.update", lambda self, task, **fields: seen.append(fields))
-    ts.solve_path(made[1], n_lambdas=3)
-    assert [fields["advance"] for fields in seen] == [1, 1, 1]
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    monkeypatch.setattr(progress.time, "perf_counter", iter(range(10**6)).__next__)  # a second each time
+    path = ts.solve_path(made[1], n_lambdas=3, tol=1e-3)
+    assert shown[0] == "path"
+    assert shown[-1] == ""
+    assert [text.split("  ")[0] for text in shown[1:-1]] == ["path 1/3", "path 2/3", "path 3/3"]
+    assert f"lambda {path.lambdas[1]:.3g}" in shown[2]
+    assert "s left" in shown[1]

@@ -163,8 +163,15 @@ def _table(data):
         error = {t: f"{value:.2%}" for t, value in zip(data["frames"], data["errors"], strict=True)}
     rows = ["<tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr>"]
     for t, lam in enumerate(data["lambdas"]):
-        cells = [f"{lam:.4g}", f"{lam / data['lambdas'][0]:.2e}", f"{data['rel_gaps'][t]:.1e}",
-                 f"{data['losses'][t]:.4g}", f"{data['decided'][t]:.1%}", str(data["n_iter"][t]), f"{data['passes'][t]:.1f}"]  # fmt: skip
+        cells = [
+            f"{lam:.4g}",
+            f"{lam / data['lambdas'][0]:.2e}",
+            f"{data['rel_gaps'][t]:.1e}",
+            f"{data['losses'][t]:.4g}",
+            f"{data['decided'][t]:.1%}",
+            str(data["n_iter"][t]),
+            f"{data['passes'][t]:.1f}",
+        ]
         if error:
             cells.append(error.get(t, ""))
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")

@@ -240,7 +240,7 @@ def _solution(problem, core, certificate, rounding, tol, monitor):
         primal=certificate.primal,
         dual=certificate.dual,
         gap=certificate.gap,
-        rounding=rounding,
+        rounding=float(rounding),
         tol=tol,
         stopped_by=monitor.stopped_by,
         n_iter=monitor.n_iter,
