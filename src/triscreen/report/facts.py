@@ -7,9 +7,9 @@ import numpy as np
 from triscreen.errors import InputError
 from triscreen.report import maps
 
-_FRAMES, _POINTS, _STOPS = 60, 600, 16
-# Maps solve the problem at a few lambdas again: not for more triplets than this.
-_MOST = 2_000_000
+_FRAMES, _POINTS = 60, 600
+# Maps solve the problem again at so many lambdas, at fewer from _MANY triplets on, and not at all from _MOST on.
+_STOPS, _FEW_STOPS, _MANY, _MOST = 16, 8, 300_000, 3_000_000
 
 
 def gather(path, problem, X, y, X_test=None, y_test=None, feature_names=None, source="", k=3):
@@ -62,8 +62,8 @@ def gather(path, problem, X, y, X_test=None, y_test=None, feature_names=None, so
         facts["errors"] = np.array([_error(path.components(t), X, y, X_test, y_test, k) for t in frames])
         facts["n_test"] = len(X_test)
     triplets = problem.triplets
-    if len(path) > 1 and triplets.numbered and triplets.n_triplets <= _MOST:
-        stops = 1 + _spread(len(path) - 1, _STOPS)
+    if len(path) > 1 and triplets.numbered and triplets.n_triplets < _MOST:
+        stops = 1 + _spread(len(path) - 1, _STOPS if triplets.n_triplets < _MANY else _FEW_STOPS)
         facts["stops"] = stops
         facts["rates"] = maps.rates_by_sphere(problem, path, stops)
         facts["dynamic_iterations"], facts["dynamic"] = maps.dynamic_map(problem, path, stops)
