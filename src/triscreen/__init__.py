@@ -38,6 +38,7 @@ __all__ = [
     "Interrupted",
     "Path",
     "Problem",
+    "Scaling",
     "Screening",
     "SmallClassWarning",
     "SmoothedHinge",
@@ -59,7 +60,7 @@ __all__ = [
 
 def __getattr__(name):
     # Estimators bring scikit-learn, a second or two of imports: only when asked for.
-    if name in ("ComparisonKFold", "ComparisonMetric", "TripletMetric", "TripletMetricCV"):
+    if name in ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"):
         from importlib import import_module
 
         return getattr(import_module("triscreen.estimators"), name)

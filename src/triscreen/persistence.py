@@ -12,10 +12,10 @@ _ESTIMATORS = "triscreen.estimators"
 
 
 def save(obj, file):
-    """Write a path or an estimator to a file; an old file is replaced only when the new one is complete.
+    """Write a path, an estimator or a pipeline of our estimators to a file, all of it or nothing.
 
-    An estimator's callback is not saved; nor are objects given as its cv, scoring, solver or random_state, which a
-    warning names.
+    An old file is replaced only when the new one is complete. An estimator's callback and checkpoint are not saved; nor
+    are objects given as its cv, scoring, solver or random_state, which a warning names.
 
     Examples
     --------
@@ -34,6 +34,8 @@ def save(obj, file):
         write(file, "path", *obj.to_arrays())
     elif type(obj).__module__.startswith(_ESTIMATORS) and hasattr(obj, "get_params"):
         write(file, "estimator", *_storage().to_arrays(obj))
+    elif type(obj).__module__ == "sklearn.pipeline" and hasattr(obj, "steps"):
+        write(file, "pipeline", *_storage().pipeline_to_arrays(obj))
     else:
         raise InputError(f"obj is a {type(obj).__name__}: what can be saved is a path or an estimator")
 
@@ -45,6 +47,8 @@ def load(file):
         return Path.from_arrays(meta, arrays)
     if kind == "estimator":
         return _storage().from_arrays(meta, arrays)
+    if kind == "pipeline":
+        return _storage().pipeline_from_arrays(meta, arrays)
     raise InputError(f"file={str(file)!r} holds a {kind}: load reads paths and estimators")
 
 

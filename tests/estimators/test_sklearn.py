@@ -32,7 +32,7 @@ def expected(estimator):
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [ts.TripletMetric(), ts.TripletMetric(triplets="all"), ts.TripletMetricCV(ratios=2, cv=2)],
+    [ts.Scaling(), ts.TripletMetric(), ts.TripletMetric(triplets="all"), ts.TripletMetricCV(ratios=2, cv=2)],
     expected_failed_checks=expected,
 )
 def test_the_checks_of_scikit_learn(estimator, check):

@@ -2,6 +2,7 @@
 
 from triscreen.estimators.comparison import ComparisonKFold, ComparisonMetric
 from triscreen.estimators.cv import TripletMetricCV
+from triscreen.estimators.scaling import Scaling
 from triscreen.estimators.triplet import TripletMetric
 
-__all__ = ["ComparisonKFold", "ComparisonMetric", "TripletMetric", "TripletMetricCV"]
+__all__ = ["ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"]

@@ -6,6 +6,7 @@ import time
 import warnings
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -16,6 +17,7 @@ from triscreen._validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
+from triscreen.files import read
 from triscreen.path import solve_path
 from triscreen.path.progress import silent
 from triscreen.selection import choose, triplet_accuracy
@@ -55,6 +57,8 @@ class TripletMetricCV(LabelledMetric):
         Relative gap of the path on all points; paths of folds, which only rank lambdas, are content with 0.01.
     max_seconds : float, optional
         For the whole fit, shared out among its paths.
+    checkpoint : path, optional
+        A folder, in which each path has a folder of its own: the same fit goes on where a killed one stopped.
     callback : callable, optional
         Sees a `PathState` after every lambda; returning True ends that path.
 
@@ -104,6 +108,7 @@ class TripletMetricCV(LabelledMetric):
         max_seconds=None,
         n_jobs=None,
         memory_budget=None,
+        checkpoint=None,
         callback=None,
         random_state=None,
         verbose=0,
@@ -127,6 +132,7 @@ class TripletMetricCV(LabelledMetric):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
+        self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
@@ -167,6 +173,9 @@ class TripletMetricCV(LabelledMetric):
                 arguments = self._arguments(begin, len(parts) * (self.rounds + 1 - number) - k)
                 if test is not None:
                     arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
+                if self.checkpoint is not None:
+                    part = "all" if test is None else f"fold-{k}"
+                    arguments["checkpoint"] = Path(self.checkpoint) / f"round-{number}-{part}"
                 with _named(k, train) if test is not None else nullcontext():
                     path = self._path(X[train], y[train], None if weights is None else weights[train], last[k],
                                       progress, arguments)  # fmt: skip
@@ -206,14 +215,19 @@ class TripletMetricCV(LabelledMetric):
         """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
         problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
         ratios, wanted = _without_leaps(self.ratios_)
-        lambdas, first = ratios * (problem.lambda_max() or 1.0), []
+        lambdas = ratios * (problem.lambda_max() or 1.0)
+        losses = _kept_losses(arguments.get("checkpoint"))
+
+        def done():
+            return np.ndim(self.ratios) == 0 and losses and losses[-1] < _DONE * losses[0]
 
         def seen(state):
-            first.append(state.loss)
-            return callback(state) or (np.ndim(self.ratios) == 0 and state.loss < _DONE * first[0])
+            losses.append(state.loss)
+            return bool(callback(state) or done())
 
+        n_lambdas = len(losses) if done() else None
         with silent(not self.verbose):
-            path = solve_path(problem, lambdas=lambdas, callback=seen, **arguments)
+            path = solve_path(problem, lambdas=lambdas, n_lambdas=n_lambdas, callback=seen, **arguments)
         return path.take([t for t in wanted if t < len(path)] or [len(path) - 1])
 
     def _score(self, L, X, y, X_test, y_test):
@@ -226,6 +240,12 @@ class TripletMetricCV(LabelledMetric):
             return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
         near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
         return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy
+
+
+def _kept_losses(checkpoint):
+    """Return the losses of the lambdas that a checkpoint of a path holds already."""
+    files = [] if checkpoint is None else sorted(checkpoint.glob("[0-9]*.tsc"))
+    return [read(file, "entry")[1]["row"]["loss"] for file in files]
 
 
 def _without_leaps(ratios):

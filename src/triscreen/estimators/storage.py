@@ -1,4 +1,4 @@
-"""Estimators as plain numbers, texts and arrays, and back."""
+"""Estimators, and pipelines of them, as plain numbers, texts and arrays, and back."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import warnings
 from dataclasses import asdict, fields
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from triscreen.errors import InputError
-from triscreen.estimators import ComparisonMetric, TripletMetric, TripletMetricCV
+from triscreen.estimators import ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
 from triscreen.path import Path
 from triscreen.screening import Screening
 from triscreen.solvers import Solution
 
-CLASSES = {cls.__name__: cls for cls in (TripletMetric, TripletMetricCV, ComparisonMetric)}
+CLASSES = {cls.__name__: cls for cls in (TripletMetric, TripletMetricCV, ComparisonMetric, Scaling)}
 _NUMBERS = (bool, int, float, str, type(None))
 # What may be code: the loaded estimator has the default instead.
-_CODE = ("callback", "cv", "scoring", "solver", "random_state")
+_CODE = ("cv", "scoring", "solver", "random_state")
+# What belongs to one run.
+_RUN = ("callback", "checkpoint")
 _OUTPUT = "_sklearn_output_config"  # what set_output sets
 
 
@@ -26,8 +29,8 @@ def to_arrays(estimator):
     meta["output"] = dict(getattr(estimator, _OUTPUT, {}))
     parameters = estimator.get_params(deep=False)
     left = [name for name in _CODE if not isinstance(parameters.get(name), _NUMBERS)]
-    parameters = {name: value for name, value in parameters.items() if name not in left}
-    if set(left) - {"callback"}:
+    parameters = {name: value for name, value in parameters.items() if name not in (*left, *_RUN)}
+    if left:
         warnings.warn(
             f"{', '.join(left)}: not saved, because it is code and not numbers; what is loaded has the default there",
             UserWarning,
@@ -65,6 +68,31 @@ def from_arrays(meta, arrays):
         parts = {name[len("path ") :]: array for name, array in arrays.items() if name.startswith("path ")}
         setattr(made, meta["path"]["name"], Path.from_arrays(meta["path"], parts))
     return made
+
+
+def pipeline_to_arrays(pipeline):
+    """Return (numbers and texts, arrays) of a pipeline whose steps are all estimators of triscreen."""
+    meta, arrays = {"steps": []}, {}
+    for number, (name, step) in enumerate(pipeline.steps):
+        if CLASSES.get(type(step).__name__) is not type(step):
+            raise InputError(
+                f"the step {name!r} of the pipeline is a {type(step).__name__}: a pipeline that is saved may have "
+                f"{', '.join(CLASSES)} only"
+            )
+        own, parts = to_arrays(step)
+        meta["steps"].append({"name": name, **own})
+        arrays.update({f"step {number} {part}": array for part, array in parts.items()})
+    return meta, arrays
+
+
+def pipeline_from_arrays(meta, arrays):
+    """Return the pipeline that `pipeline_to_arrays` took apart."""
+    steps = []
+    for number, step in enumerate(meta["steps"]):
+        begin = f"step {number} "
+        parts = {name[len(begin) :]: array for name, array in arrays.items() if name.startswith(begin)}
+        steps.append((step["name"], from_arrays(step, parts)))
+    return Pipeline(steps)
 
 
 def _fitted(estimator):

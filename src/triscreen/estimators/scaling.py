@@ -1,0 +1,78 @@
+"""Scaling of features, one step before a metric: what `triscreen fit` keeps in its models."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from triscreen._validation import as_choice
+from triscreen.errors import InputError
+
+SCALINGS = ("none", "minmax", "standard", "libsvm")
+
+
+class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Shift and stretch each feature: x -> (x - shift_) * factor_. Unlike scikit-learn's scalers `ts.save` knows it.
+
+    Parameters
+    ----------
+    kind : {"standard", "minmax", "libsvm", "none"}
+        Mean 0 and standard deviation 1; the interval [0, 1]; the interval [-1, 1]; as it is. A feature that is constant
+        becomes 0.
+
+    Attributes
+    ----------
+    shift_, factor_ : arrays, shape (d,)
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> ts.Scaling("libsvm").fit_transform([[0.0, 7.0], [1.0, 7.0], [4.0, 7.0]]).tolist()
+    [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]]
+    """
+
+    def __init__(self, kind="standard"):
+        self.kind = kind
+
+    def fit(self, X, y=None, feature_names=None):
+        """Learn shift and factor.
+
+        Parameters
+        ----------
+        X : array, shape (n, d)
+        y : ignored
+        feature_names : list of str, optional
+            Names of the features, where X is not a table that knows them.
+
+        Returns
+        -------
+        self
+        """
+        as_choice(self.kind, "kind", SCALINGS)
+        X = validate_data(self, X, dtype=np.float64)
+        if feature_names is not None:
+            if len(feature_names) != X.shape[1]:
+                raise InputError(f"feature_names has {len(feature_names)} names: X has {X.shape[1]} features")
+            self.feature_names_in_ = np.array([str(name) for name in feature_names], dtype=object)
+        low, high = X.min(axis=0), X.max(axis=0)
+        self.shift_, width = {
+            "none": lambda: (np.zeros(X.shape[1]), np.ones(X.shape[1])),
+            "minmax": lambda: (low, high - low),
+            "standard": lambda: (X.mean(axis=0), X.std(axis=0)),
+            "libsvm": lambda: (low / 2 + high / 2, high / 2 - low / 2),
+        }[self.kind]()
+        self.factor_ = np.ones(X.shape[1])
+        if self.kind != "none":
+            # A mean of equal numbers is not always that number; and 1 / width must not overflow.
+            constant = (low == high) | (width < np.finfo(float).tiny)
+            self.shift_ = np.where(constant, low, self.shift_)
+            np.divide(1.0, width, out=self.factor_, where=~constant)
+        return self
+
+    def transform(self, X):
+        """Return (X - shift_) * factor_."""
+        check_is_fitted(self)
+        return (validate_data(self, X, dtype=np.float64, reset=False) - self.shift_) * self.factor_
