@@ -1,0 +1,227 @@
+"""Points and comparisons from files, from standard input, or by the name of a data set in scikit-learn.
+
+The kind of a file is seen from its first bytes: npz, npy, parquet, LIBSVM/svmlight, or else a table of text, its
+columns separated by tabs, semicolons, commas or blanks. A refusal is one sentence with the line and the column.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+
+import numpy as np
+
+from triscreen._validation import shortened
+from triscreen.datasets.table import Points, as_labels, brief, from_columns, is_whole, make_points
+from triscreen.datasets.text import as_text, delimiter_of, read_text, rows
+from triscreen.errors import InputError
+
+EMBEDDED = ("iris", "wine", "digits", "breast_cancer")
+_SVMLIGHT = re.compile(rb"\s*[^\s,;:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
+
+
+def read_points(source, label=None, *, labelled=True, names=None, drop=(), header=None, features=None, n_features=None):
+    """Read points, and labels where there are any.
+
+    Parameters
+    ----------
+    source : str or path
+        A file; "-" for standard input; "X.npy,y.npy" for a pair of files; or a name: "iris", "wine", "digits" (pixels
+        between 0 and 1), "breast_cancer". An npz file holds X and y (or data and target).
+    label : str or int, optional
+        The column of the labels, by name or by number (counted from 0; -1 is the last one). By default the column that
+        is called label, class, target or y, otherwise the last one.
+    labelled : bool
+        False: without ``label``, no column holds labels.
+    names : str or int, optional
+        A column with the name of each point, for comparisons by name; it is no feature.
+    drop : list of str or int
+        Columns to leave out.
+    header : bool, optional
+        Whether the first row of a text holds names. By default it does where it has text above numbers.
+    features : list of str, optional
+        The columns wanted, in this order, where the table has names.
+    n_features : int, optional
+        Of an svmlight file that may not show the last ones.
+
+    Returns
+    -------
+    Points
+
+    Examples
+    --------
+    >>> from triscreen.datasets import read_points
+    >>> iris = read_points("iris")
+    >>> iris.X.shape, iris.y[0]
+    ((150, 4), 'setosa')
+    """
+    name = os.fspath(source)
+    choice = {"label": label, "labelled": labelled, "names": names, "drop": drop, "features": features}
+    if name in EMBEDDED and not os.path.exists(name):
+        return _embedded(name)
+    if name.endswith(".npy") and "," in name and not os.path.exists(name):
+        first, second = (_read_npy(_bytes(part), part) for part in name.split(",", 1))
+        return make_points(first, as_labels(second, name, "its second file"), None, name)
+    data = _bytes(name)
+    kind = _kind(data, name)
+    if kind == "svmlight":
+        return _read_svmlight(data, name, n_features)
+    if kind == "npz":
+        return _read_npz(data, name, labelled)
+    if kind == "npy":
+        table = _read_npy(data, name)
+        return from_columns(None, list(table.T) if table.ndim == 2 else [table], name, choice)
+    if kind == "parquet":
+        return _read_parquet(data, name, choice)
+    return read_text(data, name, header, choice)
+
+
+def read_comparisons(source, names=None, n_points=None):
+    """Read comparisons "a is closer to b than to c" from a table of three columns.
+
+    Parameters
+    ----------
+    source : str or path
+        A text file, or "-".
+    names : list of str, optional
+        The names of the points, if the comparisons speak of these; otherwise they are numbers, counted from 0.
+    n_points : int, optional
+        Numbers must be smaller.
+
+    Returns
+    -------
+    array of int, shape (m, 3)
+    """
+    source = os.fspath(source)
+    text = as_text(_bytes(source), source)
+    numbers = None
+    if names is not None:
+        numbers = {str(name): number for number, name in enumerate(names)}
+        if len(numbers) < len(names):
+            seen = set()
+            twice = next(name for name in names if name in seen or seen.add(name))
+            raise InputError(f"names has {twice!r} twice: every point needs a name of its own")
+    found = []
+    for line, cells in rows(text, delimiter_of(text, source)):
+        if len(cells) != 3:
+            raise InputError(
+                f"source={source!r}, line {line}: it has {len(cells)} columns, a comparison has three (a is closer to "
+                "b than to c)"
+            )
+        cells = [cell.strip() for cell in cells]
+        try:
+            row = [numbers[cell] for cell in cells] if numbers is not None else [int(cell) for cell in cells]
+        except (KeyError, ValueError):
+            strange = [cell for cell in cells if (numbers is None and not is_whole(cell)) or
+                       (numbers is not None and cell not in numbers)]  # fmt: skip
+            if not found and len(strange) == 3:
+                found.append(None)  # a header
+                continue
+            what = "the name of a point" if numbers is not None else "a whole number (for names, say in which column)"
+            raise InputError(f"source={source!r}, line {line}: {strange[0]!r} is not {what}") from None
+        if n_points is not None and not all(0 <= item < n_points for item in row):
+            raise InputError(
+                f"source={source!r}, line {line}: {row} must be numbers of points, between 0 and {n_points - 1}"
+            )
+        found.append(row)
+    found = [row for row in found if row is not None]
+    if not found:
+        raise InputError(f"source={source!r} has no comparison: rows of three points are needed")
+    return np.array(found, dtype=np.int64)
+
+
+def _bytes(name):
+    if name == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        if not os.path.isfile(name):
+            what = "is a folder or a device" if os.path.exists(name) else "does not exist"
+            raise InputError(
+                f"source={name!r} {what}: it must be a file, - for standard input, or one of {', '.join(EMBEDDED)}"
+            )
+        try:
+            with open(name, "rb") as stream:
+                data = stream.read()
+        except OSError as err:
+            raise InputError(f"source={name!r} cannot be read: {err.strerror}") from err
+    if not data.strip():
+        raise InputError(f"source={name!r} is empty: a table of points is needed")
+    return data
+
+
+def _kind(data, name):
+    for kind, begin in (("npz", b"PK\x03\x04"), ("npy", b"\x93NUMPY"), ("parquet", b"PAR1")):
+        if data.startswith(begin):
+            return kind
+    if b"\0" in data[:4096]:
+        raise InputError(f"source={name!r} is a binary file of a kind unknown here: give text, npz, npy or parquet")
+    lines = (line for line in data[:100_000].splitlines() if line.strip() and not line.lstrip().startswith(b"#"))
+    if _SVMLIGHT.fullmatch(next(lines, b"")) or name.endswith((".svm", ".libsvm", ".svmlight")):
+        return "svmlight"
+    return "text"
+
+
+def _embedded(name):
+    from sklearn import datasets
+
+    found = getattr(datasets, f"load_{name}")()
+    X, y = (found.data / 16, found.target) if name == "digits" else (found.data, found.target_names[found.target])
+    return Points(X, y, [str(feature) for feature in found.feature_names], name)
+
+
+def _read_npy(data, name):
+    try:
+        return np.load(io.BytesIO(data), allow_pickle=False)
+    except Exception as err:  # damaged bytes lead numpy to errors of many classes
+        raise InputError(f"source={name!r} is no npy file that can be read ({brief(err)})") from None
+
+
+def _read_npz(data, name, labelled):
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            X = next((found[key] for key in ("X", "data") if key in found), None)
+            y = next((found[key] for key in ("y", "target") if key in found), None)
+            features = found["feature_names"].tolist() if "feature_names" in found else None
+    except Exception as err:
+        raise InputError(f"source={name!r} is no npz file that can be read ({brief(err)})") from None
+    if X is None or (y is None and labelled):
+        raise InputError(f"source={name!r} lacks the array {'X' if X is None else 'y'}: an npz file needs X and y")
+    return make_points(X, None if y is None else as_labels(y, name, "the array y"), features, name, "the array y")
+
+
+def _read_svmlight(data, name, n_features):
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(io.BytesIO(data))
+    except Exception as err:
+        for number, line in enumerate(data.splitlines(), 1):
+            if line.split(b"#")[0].strip() and not _SVMLIGHT.fullmatch(line):
+                raise InputError(
+                    f"source={name!r}, line {number}: {shortened(line.decode(errors='replace'))} is not "
+                    "'label index:value ...' with rising indices"
+                ) from None
+        raise InputError(f"source={name!r} is no svmlight file that can be read ({brief(err)})") from None
+    if n_features is not None and X.shape[1] < n_features:
+        X.resize(X.shape[0], n_features)
+    return make_points(X.toarray(), as_labels(y, name, "the first column"), None, name, "the first column")
+
+
+def _read_parquet(data, name, choice):
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(f"source={name!r} is a parquet file: install pyarrow to read it") from None
+    try:
+        table = parquet.read_table(io.BytesIO(data))
+    except Exception as err:
+        raise InputError(f"source={name!r} is no parquet file that can be read ({brief(err)})") from None
+    columns = []
+    for title, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True)
+            raise InputError(f"source={name!r}, row {row}, column {title!r}: the value is missing")
+        columns.append(column.to_numpy())
+    return from_columns(table.column_names, columns, name, choice)

@@ -1,0 +1,182 @@
+"""Tables: which column is what, and from columns to points; each refusal is one sentence with its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from triscreen.errors import InputError
+
+LABELS = ("label", "class", "target", "y")
+_CLASSES = 20  # numbers that are not whole, and of more values than this, are measurements
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points as they were read.
+
+    Attributes
+    ----------
+    X : array, shape (n, d)
+    y : array of int or str, shape (n,), or None
+        Labels.
+    feature_names : list of str, or None
+    name : str
+        Where they come from.
+    label : str or None
+        The column that the labels are from, in words.
+    row_names : list of str, or None
+        The column ``names``.
+    """
+
+    X: np.ndarray
+    y: np.ndarray | None
+    feature_names: list | None
+    name: str
+    label: str | None = None
+    row_names: list | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are what; numbers are counted from 0."""
+
+    features: list
+    label: int | None
+    names: int | None
+
+
+def _find(column, titles, n_columns, argument, name):
+    """Return the number of a column that is given by its name or its number."""
+    if titles is not None and str(column) in titles:
+        return titles.index(str(column))
+    if is_whole(column) and -n_columns <= int(column) < n_columns:
+        return int(column) % n_columns
+    known = f"it has {n_columns} columns without names" if titles is None else f"its columns are {', '.join(titles)}"
+    raise InputError(f"{argument}={column!r}: source={name!r} has no such column, {cut(known, 300)}")
+
+
+def columns_of(titles, n_columns, name, *, label, labelled, names, drop, features):
+    """Return the `Columns` of a table, by what was asked for and by its titles (None: it has none)."""
+    if label is not None:
+        label = _find(label, titles, n_columns, "label", name)
+    elif labelled:
+        known = [title.strip().lower() for title in titles or []]
+        label = next((known.index(word) for word in LABELS if word in known), n_columns - 1)
+    names = None if names is None else _find(names, titles, n_columns, "names", name)
+    out = {_find(column, titles, n_columns, "drop", name) for column in drop}
+    if features is not None and titles is not None:
+        lacking = [feature for feature in features if feature not in titles]
+        if lacking:
+            raise InputError(
+                f"source={name!r} lacks the column {lacking[0]!r}: the model was learned from "
+                f"{cut(', '.join(features), 200)}"
+            )
+        chosen = [titles.index(feature) for feature in features]
+    else:
+        chosen = [column for column in range(n_columns) if column not in {label, names, *out}]
+    if not chosen:
+        raise InputError(f"source={name!r} has {n_columns} columns: no feature is left beside the labels")
+    if titles is not None and len({titles[column] for column in chosen}) < len(chosen):
+        twice = next(title for title in titles if titles.count(title) > 1)
+        raise InputError(f"source={name!r} has two columns called {twice!r}: names of features must differ")
+    return Columns(chosen, label, names)
+
+
+def from_columns(titles, columns, name, choice):
+    """Return the points of a table whose columns are arrays."""
+    roles = columns_of(titles, len(columns), name, **choice)
+    for column in roles.features:
+        if columns[column].dtype.kind not in "biuf":
+            raise InputError(
+                f"source={name!r}, {place(column, titles)} holds {columns[column].dtype}, not numbers: features must "
+                "be numbers"
+            )
+    X = np.stack([columns[column].astype(np.float64) for column in roles.features], axis=1)
+    return of_table(X, *(None if c is None else columns[c] for c in (roles.label, roles.names)), roles, titles, name)
+
+
+def of_table(X, y, row_names, roles, titles, name):
+    """Return the points of a table, features already in one array."""
+    where = None if roles.label is None else place(roles.label, titles)
+    labels = None if y is None else as_labels(y, name, where)
+    features = None if titles is None else [titles[column] for column in roles.features]
+    row_names = None if row_names is None else [str(item) for item in row_names]
+    first = X[:, 0]
+    if features and not features[0].strip() and np.array_equal(first, first[0] + np.arange(len(X))):
+        raise InputError(f"source={name!r}: its first column has no name and counts the rows, so drop it (drop 0)")
+    return make_points(X, labels, features, name, where, row_names)
+
+
+def make_points(X, y, features, name, label=None, row_names=None):
+    """Return the points, or refuse arrays that are no table of finite numbers with one label a row."""
+    if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.shape[1]:
+        raise InputError(f"source={name!r} holds X of shape {X.shape} and type {X.dtype}: (n, d) numbers are needed")
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if not np.isfinite(X).all():
+        row, column = np.argwhere(~np.isfinite(X))[0]
+        raise InputError(
+            f"source={name!r}, row {row}, {place(column, features)}: the value is {X[row, column]}, features must be "
+            "finite"
+        )
+    if y is not None and len(y) != len(X):
+        raise InputError(f"source={name!r} has {len(y)} labels for {len(X)} points: one label each is needed")
+    return Points(X, y, None if features is None else [str(f) for f in features], name, label, row_names)
+
+
+def as_labels(y, name, where):
+    """Return labels as whole numbers or as text, or refuse what looks like measurements."""
+    if y.ndim != 1:
+        raise InputError(f"source={name!r}: {where} holds labels of shape {y.shape}, one label per point is needed")
+    values, codes = np.unique(y.astype(str) if y.dtype.kind not in "biuf" else y, return_inverse=True)
+    numbers = None
+    if all(is_number(str(value)) for value in values):
+        numbers = values.astype(np.float64)
+        if not np.isfinite(numbers).all():
+            raise InputError(f"source={name!r}: {where} holds NaN or infinity, every point needs a label")
+        if (numbers != np.floor(numbers)).any():
+            if len(values) > min(_CLASSES, len(y) / 2):
+                raise InputError(
+                    f"source={name!r}: {where} looks continuous ({len(values)} different values such as {values[0]}), "
+                    "labels must name classes; say which column holds them"
+                )
+            numbers = None
+    if len(values) == len(y) > 2:
+        raise InputError(
+            f"source={name!r}: {where} has a different value in every row, labels must name classes; say which column "
+            "holds them"
+        )
+    if numbers is not None and np.abs(numbers).max() < 2**53:
+        return numbers.astype(np.int64)[codes]
+    return values.astype(str)[codes]
+
+
+def is_number(cell):
+    """Tell whether a cell is a number, as numpy reads one too."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def is_whole(cell):
+    """Tell whether a cell is a whole number."""
+    return re.fullmatch(r"\s*[-+]?\d+\s*", str(cell)) is not None
+
+
+def place(column, titles):
+    """Say which column, by its name where it has one."""
+    return f"column {column} (from 0)" if titles is None else f"column {titles[column]!r}"
+
+
+def brief(err):
+    """Return an error of another library in a few words."""
+    return cut(" ".join(str(err).split()) or type(err).__name__, 80)
+
+
+def cut(text, length):
+    """Return a text, its end left out where it is long."""
+    return text if len(text) <= length else text[: length - 3] + "..."

@@ -1,0 +1,137 @@
+"""Text: CSV and its relatives, numbers by numpy, and the first place that is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from itertools import islice
+from math import isfinite
+
+import numpy as np
+
+from triscreen._validation import shortened
+from triscreen.datasets.table import LABELS, brief, columns_of, is_number, of_table, place
+from triscreen.errors import InputError
+
+_HEAD = 20  # rows that tell whether there is a header
+
+
+def read_text(data, name, header, choice):
+    """Return the points of a text; header: True, False, or None to look."""
+    text = as_text(data, name)
+    delimiter = delimiter_of(text, name)
+    head = [cells for _, cells in islice(rows(text, delimiter), _HEAD)]
+    header = _has_header(head) if header is None else header
+    titles = [cell.strip() for cell in head[0]] if header else None
+    n_columns = len(head[0])
+    if header and len(head) == 1:
+        raise InputError(f"source={name!r} has a header and no rows: a table of points is needed")
+    roles = columns_of(titles, n_columns, name, **choice)
+    codes = {column: {} for column in (roles.label, roles.names) if column is not None}
+
+    def coded(known):
+        return lambda cell: float(known.setdefault(cell.strip(), len(known)))
+
+    converters = {column: coded(known) for column, known in codes.items()}
+    converters.update({c: lambda _: 0.0 for c in range(n_columns) if c not in codes and c not in roles.features})
+    try:
+        table = np.loadtxt(
+            _without_first(text) if header else io.StringIO(text, newline=""),
+            delimiter=delimiter, comments=None, quotechar='"', converters=converters, ndmin=2, encoding="utf-8",
+        )  # fmt: skip
+        good = table.shape[1] == n_columns and np.isfinite(table).all() and not any("" in k for k in codes.values())
+    except ValueError as err:
+        _explain(text, delimiter, header, titles, n_columns, roles, name)
+        raise InputError(f"source={name!r} is no table of numbers ({brief(err)})") from None
+    if not good:
+        _explain(text, delimiter, header, titles, n_columns, roles, name)
+
+    def values(column):
+        if column is None:
+            return None
+        return np.array(list(codes[column]))[table[:, column].astype(int)]
+
+    X = np.ascontiguousarray(table[:, roles.features])
+    return of_table(X, values(roles.label), values(roles.names), roles, titles, name)
+
+
+def as_text(data, name):
+    """Return bytes as text, or refuse what is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        line = data[: err.start].count(b"\n") + 1
+        raise InputError(f"source={name!r}, line {line}: the text is not UTF-8, save it as UTF-8") from None
+
+
+def delimiter_of(text, name):
+    """Return the separator of columns: by the name of the file, or the first of a few that its first line has."""
+    if name.endswith(".tsv"):
+        return "\t"
+    line = next(line for line in io.StringIO(text) if line.strip())
+    line = re.sub(r'"[^"]*"', "", line)
+    return next((sign for sign in "\t;," if sign in line), None)
+
+
+def rows(text, delimiter):
+    """Yield (line, cells) for each row that is not blank."""
+    stream = io.StringIO(text, newline="")
+    if delimiter is None:
+        yield from ((number, line.split()) for number, line in enumerate(stream, 1) if line.strip())
+    else:
+        reader = csv.reader(stream, delimiter=delimiter)
+        try:
+            yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
+        except csv.Error as err:
+            raise InputError(f"source, line {reader.line_num}: no table can be read here ({err})") from None
+
+
+def _without_first(text):
+    """Return the text as a stream, past its first row that is not blank."""
+    stream = io.StringIO(text, newline="")
+    while not stream.readline().strip():
+        pass
+    return stream
+
+
+def _has_header(head):
+    """Tell whether the first row holds names: text above numbers, and no number of its own; or a name for labels."""
+    first, rest = [cell.strip() for cell in head[0]], head[1:]
+
+    def below(column):
+        return [row[column].strip() for row in rest if column < len(row)]
+
+    if any(cell.lower() in LABELS[:3] and cell not in below(column) for column, cell in enumerate(first)):
+        return bool(rest)
+    if not rest:
+        return not any(map(is_number, first))
+    above = [bool(below(c)) and all(map(is_number, below(c))) and not is_number(cell) for c, cell in enumerate(first)]
+    return any(above) and not any(map(is_number, first))
+
+
+def _explain(text, delimiter, header, titles, n_columns, roles, name):
+    """Refuse a text that is no table of numbers, with the first place that is wrong."""
+    others = [column for column in (roles.label, roles.names) if column is not None]
+    for line, cells in islice(rows(text, delimiter), 1 if header else 0, None):
+        if len(cells) != n_columns:
+            raise InputError(
+                f"source={name!r}, line {line}: it has {len(cells)} columns, the first line has {n_columns}"
+            )
+        try:  # most rows are good ones
+            if isfinite(sum(float(cells[column]) for column in roles.features)) and all(cells[c] for c in others):
+                continue
+        except ValueError:
+            pass
+        for column in sorted([*roles.features, *others]):
+            cell, where = cells[column].strip(), f"source={name!r}, line {line}, {place(column, titles)}"
+            if not cell or (column in roles.features and cell.lower() in ("nan", "na", "null", "none", "?")):
+                raise InputError(f"{where}: the value is missing ({cell!r}), fill it in or leave the row out")
+            if column in others:
+                continue
+            if not is_number(cell):
+                comma = re.fullmatch(r"-?\d+,\d+", cell)
+                hint = "numbers have a point, not a comma" if comma else "features are numbers"
+                raise InputError(f"{where}: {shortened(cell)} is not a number, and {hint}")
+            if not isfinite(float(cell)):
+                raise InputError(f"{where}: the value is {cell}, features must be finite")
