@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	touch $@
 
 demo: $(STAMP)
-	$(BIN)/python examples/demo.py
+	$(BIN)/triscreen demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q

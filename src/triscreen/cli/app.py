@@ -1,0 +1,19 @@
+"""All commands together. What is slow to import is imported inside the commands."""
+
+from __future__ import annotations
+
+import typer
+
+from triscreen.cli import apply, bench, learn, show
+
+app = typer.Typer(
+    help="Learn metrics from triplets, to a certified optimum. Start with: triscreen demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+for command in (
+    show.demo, learn.path, learn.fit, apply.transform, apply.evaluate, show.report, bench.bench, show.info,
+):  # fmt: skip
+    app.command()(command)

@@ -1,0 +1,178 @@
+"""``triscreen transform`` and ``triscreen evaluate``: what a model does to points, and how good it is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from triscreen.cli.common import (
+    Comparisons,
+    Data,
+    Debug,
+    Drop,
+    Header,
+    Json,
+    Label,
+    Names,
+    Quiet,
+    answer,
+    command,
+    read,
+    table,
+)
+from triscreen.errors import InputError
+
+Model = Annotated[Path, typer.Argument(help="A file that triscreen fit has written.", show_default=False)]
+
+
+@command
+def transform(
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="CSV or npy file; by default CSV on stdout.", show_default=False),
+    ] = None,
+    components: Annotated[
+        int | None, typer.Option(help="The most important so many directions only.", show_default=False)
+    ] = None,
+    label: Label = None,
+    drop: Drop = [],  # noqa: B006
+    header: Header = None,
+    debug: Debug = False,
+):
+    """Map points to where Euclidean distance is the learned one, the most important direction first.
+
+    Points are scaled as for fit. A column of labels has to be named (--label); it is kept as the last column of a CSV.
+
+    Example: triscreen transform wine.model wine -o wine.csv
+    """
+    import numpy as np
+
+    from triscreen.files import replacing, target
+
+    if output is not None:
+        target(output, "output")
+    scaling, metric = _load(model)
+    if components is not None and not 1 <= components <= len(metric.components_):
+        raise InputError(f"components={components}: the model has {len(metric.components_)} directions")
+    points = _points(data, scaling, label, drop, header, labelled=False)
+    Z = metric.transform(scaling.transform(points.X))[:, :components]
+    if output is not None and output.suffix == ".npy":
+        with replacing(output) as stream:
+            np.save(stream, Z)
+    elif output is not None:
+        with replacing(output) as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+            _write_csv(text, Z, points.y)
+            text.detach()
+    else:
+        _write_csv(sys.stdout, Z, points.y)
+
+
+@command
+def evaluate(
+    model: Model,
+    data: Data,
+    train: Annotated[
+        str | None,
+        typer.Option(help="Points that classify those of DATA; by default the others of DATA.", show_default=False),
+    ] = None,
+    neighbors: Annotated[int, typer.Option(help="Neighbours that vote.", min=1)] = 3,
+    comparisons: Comparisons = None,
+    names: Names = None,
+    label: Label = None,
+    drop: Drop = [],  # noqa: B006
+    header: Header = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+):
+    """Compare the error of the nearest neighbours before (scaled Euclid) and after; leave-one-out without --train.
+
+    With --comparisons: the share of comparisons that each has in the right order.
+
+    Example: triscreen evaluate wine.model wine
+    """
+    from triscreen.cli.story import neighbour_error
+    from triscreen.datasets import read_comparisons
+
+    scaling, metric = _load(model)
+    if comparisons is not None:
+        points = _points(data, scaling, label, drop, header, labelled=False, names=names)
+        rows = read_comparisons(comparisons, points.row_names, len(points.X))
+        before = scaling.transform(points.X)
+        shares = [_right(Z, rows) for Z in (before, metric.transform(before))]
+        result = {"n_comparisons": len(rows), "right_before": shares[0], "right_after": shares[1]}
+        text = f"share of {len(rows):,} comparisons in the right order"
+    else:
+        points = _points(data, scaling, label, drop, header, labelled=True, quiet=quiet)
+        known = None if train is None else _points(train, scaling, label, drop, header, labelled=True, quiet=quiet)
+        if known is not None and known.y.dtype.kind != points.y.dtype.kind:
+            raise InputError(
+                f"train={train!r} has labels of another type than data={data!r}: both text, or both numbers"
+            )
+        shares = []
+        for step in (lambda Z: Z, metric.transform):
+            Z = step(scaling.transform(points.X))
+            if known is None:
+                shares.append(neighbour_error(Z, points.y, k=neighbors))
+            else:
+                shares.append(neighbour_error(step(scaling.transform(known.X)), known.y, Z, points.y, neighbors))
+        result = {"n_points": len(points.X), "neighbors": neighbors, "leave_one_out": known is None,
+                  "error_before": shares[0], "error_after": shares[1]}  # fmt: skip
+        text = f"error of {neighbors} nearest neighbours on {len(points.X):,} points"
+        text += ", leave-one-out" if known is None else ""
+    if json:
+        answer(result)
+    else:
+        print(text)
+        table(["before", "after"], [[f"{share:.2%}" for share in shares]])
+
+
+def _load(file):
+    """Return (scaling, metric) of a model."""
+    import triscreen as ts
+
+    found = ts.load(file)
+    if isinstance(found, ts.Path):
+        raise InputError(f"model={str(file)!r} holds a path: a model is needed, make one with triscreen fit")
+    steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
+    if not hasattr(steps[-1], "components_"):
+        raise InputError(f"model={str(file)!r} is not fitted: make one with triscreen fit")
+    scaling = steps[0] if len(steps) == 2 else ts.Scaling("none").fit([[0.0] * steps[-1].n_features_in_] * 2)
+    return scaling, steps[-1]
+
+
+def _points(data, scaling, label, drop, header, **more):
+    """Return points with the features of a model, by name where both have names."""
+    features = getattr(scaling, "feature_names_in_", None)
+    points = read(data, label=label, drop=drop, header=header, n_features=scaling.n_features_in_,
+                  features=None if features is None else list(features), **more)  # fmt: skip
+    if points.X.shape[1] != scaling.n_features_in_:
+        raise InputError(
+            f"source={points.name!r} has {points.X.shape[1]} features: the model was learned from "
+            f"{scaling.n_features_in_}; name a column of labels with --label, leave others out with --drop"
+        )
+    return points
+
+
+def _right(Z, rows):
+    """Return the share of comparisons in the right order by Euclidean distance in Z."""
+    import numpy as np
+
+    a, b, c = (Z[column] for column in rows.T)
+    return float(np.mean(np.linalg.norm(a - b, axis=1) < np.linalg.norm(a - c, axis=1)))
+
+
+def _write_csv(stream, Z, y):
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if y is None else ["label"]))
+    labels = [[]] * len(Z) if y is None else [[label] for label in y.tolist()]
+    writer.writerows([*row, *label] for row, label in zip(Z.tolist(), labels, strict=True))
+    stream.flush()

@@ -1,0 +1,85 @@
+"""``triscreen bench``: what this machine does, in a minute."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from triscreen.cli.common import Debug, Json, answer, command, table
+
+PATH = {"ratio": 0.9, "n_lambdas": 40, "tol": 1e-4}
+
+
+@command
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="The two smallest data sets only.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+):
+    """Measure this machine on the embedded data sets: a path with and without screening, and one pass.
+
+    A pass through pairs is compared with a plain numpy evaluation of each triplet, in the same run.
+
+    Example: triscreen bench --quick
+    """
+    from triscreen.datasets import EMBEDDED
+
+    results = [_measure(name) for name in (EMBEDDED[:2] if quick else EMBEDDED)]
+    if json:
+        answer({"results": results})
+        return
+    rows = [
+        [r["data"], f"{r['n_triplets']:,}", f"{r['path_seconds']:.2f}", f"{r['path_seconds_without']:.2f}",
+         f"{r['path_seconds_without'] / r['path_seconds']:.1f}", f"{1e3 * r['pass_seconds']:.2f}",
+         f"{1e3 * r['numpy_seconds']:.1f}", f"{r['numpy_seconds'] / r['pass_seconds']:.0f}"]
+        for r in results
+    ]  # fmt: skip
+    print(
+        "paths of 40 lambdas, k=10, ratio 0.9, gap 1e-4; one pass through pairs, and the same by numpy triplet by triplet"
+    )
+    table(["data", "triplets", "path s", "without screening", "ratio", "pass ms", "numpy ms", "ratio"], rows)
+
+
+def _measure(name):
+    """Return the seconds of paths and passes on one data set."""
+    import numpy as np
+
+    import triscreen as ts
+    from triscreen.datasets import read_points
+
+    points = read_points(name)
+    X = ts.Scaling().fit_transform(points.X)
+    problem = ts.Problem(X, ts.knn_triplets(X, points.y, k=10))
+    ts.solve_path(problem, ratio=0.5, n_lambdas=3)  # compiles
+    ts.solve_path(problem, ratio=0.5, n_lambdas=3, screening=None)
+    lam, M = 0.01 * problem.lambda_max(), np.eye(X.shape[1])
+    indices = problem.triplets.indices()
+
+    def per_triplet():
+        i, j, k = indices.T
+        u, v = X[i] - X[k], X[i] - X[j]
+        b = 1 - (np.einsum("ti,ti->t", u @ M, u) - np.einsum("ti,ti->t", v @ M, v))
+        a = np.clip(b / 0.05, 0, 1)
+        loss = np.sum(a * b - 0.025 * a * a)
+        A = (u * a[:, None]).T @ u - (v * a[:, None]).T @ v
+        return loss, np.linalg.eigvalsh(A)
+
+    def seconds(work, times):
+        spent = []
+        for _ in range(times):
+            begin = time.perf_counter()
+            work()
+            spent.append(time.perf_counter() - begin)
+        return min(spent)
+
+    return {
+        "data": name,
+        "n_triplets": problem.triplets.n_triplets,
+        "n_pairs": problem.triplets.n_pairs,
+        "path_seconds": seconds(lambda: ts.solve_path(problem, **PATH), 1),
+        "path_seconds_without": seconds(lambda: ts.solve_path(problem, screening=None, **PATH), 1),
+        "pass_seconds": seconds(lambda: problem.certificate(M, lam), 10),
+        "numpy_seconds": seconds(per_triplet, 2),
+    }

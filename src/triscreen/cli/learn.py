@@ -1,0 +1,303 @@
+"""``triscreen path`` and ``triscreen fit``."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from triscreen.cli.common import (
+    Comparisons,
+    Cone,
+    Data,
+    Debug,
+    Drop,
+    Header,
+    Json,
+    Label,
+    Names,
+    Quiet,
+    Resumable,
+    Scale,
+    Triplets,
+    answer,
+    as_bytes,
+    command,
+    facts,
+    in_words,
+    progress,
+    read,
+    say,
+)
+from triscreen.errors import InputError
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)]
+K = Annotated[int, typer.Option("--k", "-k", help="Neighbours that triplets are made of.")]
+Kind = Annotated[
+    Triplets,
+    typer.Option(
+        help="knn: k nearest of the class times k nearest of others; lmnn: k nearest of the class against all others; "
+        "all: every triplet."
+    ),
+]
+Scaling = Annotated[Scale, typer.Option(help="none, minmax [0, 1], standard, libsvm [-1, 1].")]
+Gamma = Annotated[float, typer.Option(help="Width of the smoothed hinge; 0: the hinge.")]
+Metrics = Annotated[Cone, typer.Option(help="psd: every metric; diagonal: weights of features.")]
+Checkpoint = Annotated[
+    Path,
+    typer.Option(help="Folder to go on from; by default OUTPUT.checkpoint, removed when done.", show_default=False),
+]
+Seconds = Annotated[float, typer.Option(help="Stop after so many seconds.", show_default=False)]
+Jobs = Annotated[
+    int, typer.Option("--jobs", "-j", help="Threads at most; by default all that help.", show_default=False)
+]
+Memory = Annotated[str, typer.Option(help="Bytes at most, such as 500MB or 2GB.", show_default=False)]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many triplets, how much memory, how long; then end.")]
+
+
+@command
+def path(
+    data: Data,
+    output: Output = None,
+    label: Label = None,
+    k: K = 10,
+    triplets: Kind = Triplets.knn,
+    comparisons: Comparisons = None,
+    names: Names = None,
+    drop: Drop = [],  # noqa: B006
+    header: Header = None,
+    scale: Scaling = Scale.standard,
+    gamma: Gamma = 0.05,
+    cone: Metrics = Cone.psd,
+    ratio: Annotated[float, typer.Option(help="From one lambda to the next.")] = 0.9,
+    n_lambdas: Annotated[int | None, typer.Option(help="Lambdas at most.", show_default=False)] = None,
+    tol: Annotated[float, typer.Option(help="Relative duality gap of every metric.")] = 1e-6,
+    guarantee: Annotated[
+        float | None,
+        typer.Option(help="Relative gap for every lambda in between; it chooses them.", show_default=False),
+    ] = None,
+    test_share: Annotated[float, typer.Option(help="Share of points held out for the error; 0: none.")] = 0.25,
+    seed: Annotated[int, typer.Option(help="Of the choice of held-out points.")] = 0,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report too.", show_default=False)] = None,
+    checkpoint: Checkpoint = None,
+    max_seconds: Seconds = None,
+    jobs: Jobs = None,
+    memory: Memory = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+):
+    """Solve a whole path of lambdas: metrics from strongly to weakly regularised, each with its certificate.
+
+    A quarter of the points is held out to show the error; Ctrl-C stops, the same command goes on.
+
+    Example: triscreen path wine -o wine.path --report wine.html
+    """
+    import triscreen as ts
+    from triscreen.cli.story import Story
+    from triscreen.report import gather, write_report
+
+    _check_outputs(dry_run, output, report, checkpoint)
+    if not 0 <= test_share < 1:
+        raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
+    rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    X, y, X_test, y_test = _split(points.X, points.y, 0 if rows is not None else test_share, seed)
+    scaling = ts.Scaling(scale.value).fit(X)
+    X, X_test = scaling.transform(X), None if X_test is None else scaling.transform(X_test)
+    limits = {"n_jobs": jobs, "memory_budget": as_bytes(memory)}
+    maker = ts.TripletMetric(k, triplets.value, gamma=gamma, cone=cone.value, **limits)
+    problem = _problem(maker, X, y, rows)
+    if dry_run:
+        return _estimate(problem, (100, 400), json)
+    most = n_lambdas or (None if guarantee else _most_lambdas(ratio))
+    with Resumable(checkpoint, output, quiet) as kept:
+        with progress("path", most, quiet) as seen:
+            found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
+                                  max_seconds=max_seconds, checkpoint=kept.folder, callback=seen)  # fmt: skip
+        gather(found, problem, X, y, X_test, y_test, feature_names=points.feature_names, source=points.name)
+        ts.save(found, output)
+        if report is not None:
+            write_report(found, report)
+        kept.keep = _out_of_time(found, max_seconds)
+    story = Story(found, X, y, X_test, y_test)
+    if json:
+        answer({"output": str(output), "source": points.name, "n_points": len(X), **story.numbers()})
+    elif not quiet:
+        story.show(stderr=True)
+        say(f"wrote {str(output)!r}" + ("" if report is None else f" and {str(report)!r}"))
+    return 0 if found.converged.all() and not kept.keep else 1
+
+
+@command
+def fit(
+    data: Data,
+    output: Output = None,
+    label: Label = None,
+    k: K = 5,
+    triplets: Kind = Triplets.knn,
+    comparisons: Comparisons = None,
+    names: Names = None,
+    drop: Drop = [],  # noqa: B006
+    header: Header = None,
+    scale: Scaling = Scale.standard,
+    gamma: Gamma = 0.05,
+    cone: Metrics = Cone.psd,
+    lam: Annotated[float | None, typer.Option(help="This lambda, no cross-validation.", show_default=False)] = None,
+    lam_ratio: Annotated[
+        float | None, typer.Option(help="This share of lambda_max (try 1e-3), no cross-validation.", show_default=False)
+    ] = None,
+    cv: Annotated[int, typer.Option(help="Folds that choose lambda.")] = 5,
+    tol: Annotated[float, typer.Option(help="Relative duality gap.")] = 1e-4,
+    rounds: Annotated[int, typer.Option(help="Choose neighbours again by the metric just learned.")] = 1,
+    components: Annotated[int | None, typer.Option(help="Keep so many directions only.", show_default=False)] = None,
+    checkpoint: Checkpoint = None,
+    max_seconds: Seconds = None,
+    jobs: Jobs = None,
+    memory: Memory = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+):
+    """Learn one metric and save it, with its scaling, as a model: lambda is chosen by cross-validation.
+
+    With --lam or --lam-ratio it is given; with --comparisons the metric is learned from these, not from labels.
+
+    Example: triscreen fit wine -o wine.model
+    """
+    import triscreen as ts
+
+    _check_outputs(dry_run, output, None, checkpoint)
+    if lam is not None and lam_ratio is not None:
+        raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
+    rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
+    X, y = scaling.transform(points.X), points.y
+    shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
+              "max_seconds": max_seconds, "memory_budget": as_bytes(memory)}  # fmt: skip
+    labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
+    single = rows is not None or lam is not None or lam_ratio is not None
+    given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio}
+    if rows is not None:
+        metric = ts.ComparisonMetric(X, **given, **shared)
+    elif single:
+        metric = ts.TripletMetric(**given, **labelled, **shared)
+    else:
+        metric = ts.TripletMetricCV(cv=cv, **labelled, **shared)
+    if dry_run:
+        maker = ts.TripletMetric(**labelled, **shared)
+        passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
+        return _estimate(_problem(maker, X, y, rows), passes, json)
+    begin = time.perf_counter()
+    with Resumable(checkpoint, output, quiet) as kept, progress("fit", None, quiet) as seen:
+        metric.set_params(callback=seen)
+        if not single:
+            metric.set_params(checkpoint=kept.folder)
+        metric.fit(*([rows] if rows is not None else [X, y]))
+        if rows is not None:
+            metric.set_params(preprocessor=None)  # the points are the user's, a model is without them
+        ts.save(make_model(scaling, metric), output)
+        kept.keep = not single and _out_of_time(metric.path_, max_seconds)
+    numbers = {
+        "n_points": len(X),
+        "n_features": X.shape[1],
+        "n_triplets": metric.n_triplets_,
+        "scale": scale.value,
+        "lam": metric.lam_,
+        "rel_gap": metric.rel_gap_,
+        "converged": bool(metric.converged_),
+        "rank": len(metric.components_),
+        "seconds": time.perf_counter() - begin,
+    }
+    if not single:
+        numbers.update(lam_ratio=metric.lam_ratio_, cv_error=1 - metric.best_score_)
+    if json:
+        answer({"output": str(output), "source": points.name, **numbers})
+    elif not quiet:
+        facts(points.name, numbers, stderr=True)
+        say(f"wrote {str(output)!r}")
+    return 0 if metric.converged_ and not kept.keep else 1
+
+
+def make_model(scaling, metric):
+    """Return what ``triscreen fit`` saves: scaling and metric, one after the other."""
+    from sklearn.pipeline import Pipeline
+
+    return Pipeline([("scale", scaling), ("metric", metric)])
+
+
+def _check_outputs(dry_run, output, report, checkpoint):
+    """Refuse what cannot be written, before any work."""
+    from triscreen.files import target
+
+    if dry_run:
+        return
+    if output is None:
+        raise InputError("output is not given: say where to write with --output FILE, or -o FILE")
+    target(output, "output")
+    if report is not None:
+        target(report, "report")
+    if checkpoint is not None:
+        target(checkpoint / "entry", "checkpoint") if checkpoint.exists() else target(checkpoint, "checkpoint")
+
+
+def _read(data, comparisons, names, **choice):
+    """Return (comparisons as rows of points, or None; the points)."""
+    from triscreen.datasets import read_comparisons
+
+    if comparisons is None:
+        return None, read(data, names=names, **choice)
+    if data == comparisons == "-":
+        raise InputError("comparisons='-': standard input holds the points already, give a file")
+    points = read(data, names=names, labelled=False, **choice)
+    return read_comparisons(comparisons, points.row_names, len(points.X)), points
+
+
+def _split(X, y, share, seed):
+    """Return (X, y, X_test, y_test), the last two None where nothing is held out."""
+    if share == 0:
+        return X, y, None, None
+    import numpy as np
+    from sklearn.model_selection import train_test_split
+
+    sizes = np.unique(y, return_counts=True)[1]
+    parts = min(share, 1 - share) * len(y)
+    balanced = sizes.min() > 1 and parts >= len(sizes)
+    split = train_test_split(X, y, test_size=share, random_state=seed, stratify=y if balanced else None)
+    X, X_test, y, y_test = split
+    return X, y, X_test, y_test
+
+
+def _problem(maker, X, y, rows):
+    """Return the problem of labelled points, or of comparisons."""
+    from triscreen.triplets import given_triplets
+
+    return maker._make_problem(X, maker._make_triplets(X, y, None) if rows is None else given_triplets(rows))
+
+
+def _estimate(problem, passes, json):
+    """Print what the work takes."""
+    found = problem.estimate()
+    low, high = (found.seconds * number for number in passes)
+    if json:
+        answer({"n_triplets": found.n_triplets, "n_pairs": found.n_pairs, "bytes": found.bytes,
+                "seconds_per_pass": found.seconds, "seconds": [low, high]})  # fmt: skip
+    else:
+        print(found)
+        print(f"some {passes[0]} to {passes[1]} passes: roughly {in_words(low)} to {in_words(high)}")
+
+
+def _most_lambdas(ratio):
+    """Return how many lambdas a path has before it ends at 1e-8 of the first, None where the ratio is wrong anyway."""
+    return 1 + math.ceil(math.log(1e-8) / math.log(ratio)) if 0 < ratio < 1 else None
+
+
+def _out_of_time(path, max_seconds):
+    if path.stopped_by != "max_seconds":
+        return False
+    say(f"stopped by max_seconds={max_seconds:g} after {len(path)} lambdas; the same command goes on from there")
+    return True

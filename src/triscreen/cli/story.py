@@ -1,0 +1,67 @@
+"""What a path tells: triplets, the share proven irrelevant, gaps, and errors before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+
+from triscreen.cli.common import table
+
+_SHOWN = 12
+
+
+def neighbour_error(Z, y, Z_test=None, y_test=None, k=3):
+    """Return the share of points that their k nearest neighbours get wrong; without a test set, leave-one-out."""
+    near = KNeighborsClassifier(min(k, len(Z) - (Z_test is None))).fit(Z, y)
+    return 1 - near.score(Z_test, y if Z_test is None else y_test)
+
+
+class Story:
+    """Some of the lambdas of a path, with errors on held-out points where there are any."""
+
+    def __init__(self, path, X, y, X_test=None, y_test=None):
+        self.path, self.before, self.errors, self.best = path, None, {}, None
+        self.shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN).astype(int)).tolist()
+        if X_test is not None:
+            self.before = neighbour_error(X, y, X_test, y_test)
+            for t in self.shown:
+                L = path.components(t) if len(path.components(t)) else np.zeros((1, X.shape[1]))
+                self.errors[t] = neighbour_error(X @ L.T, y, X_test @ L.T, y_test)
+            self.best = min(self.shown, key=self.errors.get)
+
+    def headline(self):
+        """Return one line: triplets, share proven irrelevant, gap, error."""
+        path = self.path
+        text = (
+            f"{path.n_triplets:,} triplets, {path.screening_rates.mean():.1%} proven irrelevant on average; "
+            f"{len(path)} metrics in {path.seconds.sum():.2g} s, largest relative gap {path.rel_gaps.max():.1e}"
+        )
+        if self.best is not None:
+            text += f"; held-out error {self.before:.1%} before, {self.errors[self.best]:.1%} after (the lowest shown)"
+        return text
+
+    def numbers(self):
+        """Return the whole path for machines."""
+        path = self.path
+        names = ("lambdas", "losses", "rel_gaps", "screening_rates", "n_iter", "passes", "seconds")
+        told = {"n_features": path.n_features, "n_triplets": path.n_triplets, "tol": path.tol,
+                "stopped_by": path.stopped_by, "converged": bool(path.converged.all())}  # fmt: skip
+        told.update({name: getattr(path, name) for name in names})
+        if self.best is not None:
+            told.update(error_before=self.before, error_after=self.errors[self.best],
+                        best_lambda=path.lambdas[self.best])  # fmt: skip
+        return told
+
+    def show(self, stderr=False):
+        """Print the headline and a table."""
+        from rich.console import Console
+
+        path, names = self.path, ["lambda", "irrelevant", "gap", "passes", "rank"]
+        rows = [
+            [f"{path.lambdas[t]:.3g}", f"{path.screening_rates[t]:.1%}", f"{path.rel_gaps[t]:.1e}",
+             f"{path.passes[t]:.1f}", len(path.components(t)), *([f"{self.errors[t]:.1%}"] if self.errors else [])]
+            for t in self.shown
+        ]  # fmt: skip
+        marked = None if self.best is None else self.shown.index(self.best)
+        table(names + (["error"] if self.errors else []), rows, marked, stderr)
+        Console(stderr=stderr, soft_wrap=True, highlight=False).print(self.headline())
