@@ -16,18 +16,17 @@ def python_blocks(file):
 
 
 def test_the_readme_example():
-    estimator, code, path = python_blocks("README.md")
+    estimator, code = python_blocks("README.md")
     names = {}
     exec(estimator, names)
-    assert names["model"][1].rel_gap_ <= 1e-4
+    assert names["model"][1].rel_gap_ <= 1e-3
     names = {}
     exec(code, names)
     sol = names["sol"]
     assert sol.converged
     assert sol.M.shape == (13, 13)
-    said = float(re.search(r"\(True, (\S+)\): no metric", code).group(1))
+    said = float(re.search(r"True, (\S+)\n", code).group(1))
     assert sol.rel_gap == pytest.approx(said, rel=0.5)
-    exec(path, names)
     assert names["path"].converged.all()
 
 
