@@ -49,3 +49,21 @@ def random_metric(seed, d, cone, scale=1.0):
         return scale * np.maximum(rng.normal(size=d), 0)
     F = rng.normal(size=(d, 1 if seed % 2 == 0 else d))
     return scale * F @ F.T
+
+
+def is_certified(problem, sol):
+    certificate = problem.certificate(sol.M, sol.lam)
+    assert (sol.primal, sol.dual, sol.gap) == (certificate.primal, certificate.dual, certificate.gap)
+    assert sol.rel_gap == certificate.rel_gap
+    assert sol.converged == (sol.rel_gap <= sol.tol)
+
+
+def comparisons(seed, n=25, m=250, d=4):
+    """Judgements of somebody who sees two of d features."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    rows = rng.integers(0, n, (3 * m, 3))
+    rows = rows[(rows[:, 0] != rows[:, 1]) & (rows[:, 0] != rows[:, 2]) & (rows[:, 1] != rows[:, 2])][:m]
+    seen = X * np.array([1.0, 0.5] + [0.0] * (d - 2))
+    near, far = (np.linalg.norm(seen[rows[:, 0]] - seen[rows[:, k]], axis=1) for k in (1, 2))
+    return X, np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]])

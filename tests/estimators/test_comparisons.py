@@ -1,0 +1,93 @@
+"""Metrics from comparisons, and folds of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import triscreen as ts
+from problems import comparisons
+
+# -- comparisons -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::triscreen.SmallClassWarning")
+def test_comparisons_are_learned_from_points_and_from_indices():
+    X, rows = comparisons(0)
+    by_index = ts.ComparisonMetric(preprocessor=X).fit(rows[:200])
+    by_point = ts.ComparisonMetric().fit(X[rows[:200]])
+    np.testing.assert_allclose(by_index.solution_.M, by_point.solution_.M, atol=1e-9)
+    assert by_point.n_points_ == len(np.unique(rows[:200]))
+    assert by_index.score(rows[200:]) > 0.9
+    assert by_point.score(X[rows[200:]]) == by_index.score(rows[200:])
+    decided = by_point.decision_function(X[rows[200:]])
+    np.testing.assert_array_equal(by_point.predict(X[rows[200:]]), np.where(decided > 0, 1, -1))
+    near, far = by_index.pair_distance(rows[:, :2]), by_index.pair_distance(rows[:, [0, 2]])
+    np.testing.assert_allclose(by_index.decision_function(rows), far - near)
+    assert np.abs(by_point.components_[0])[:2].sum() > np.abs(by_point.components_[0])[2:].sum()
+    assert by_point.transform(X).shape[0] == len(X)
+
+
+def test_weights_of_comparisons():
+    X, rows = comparisons(1)
+    weights = np.random.default_rng(0).uniform(0.1, 3, len(rows))
+    model = ts.ComparisonMetric(preprocessor=X, tol=1e-8).fit(rows, sample_weight=weights)
+    problem = ts.Problem(X, ts.given_triplets(rows, weights))
+    assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-8
+    weights[::3] = 0
+    some = ts.ComparisonMetric(preprocessor=X).fit(rows, sample_weight=weights)
+    kept = ts.ComparisonMetric(preprocessor=X).fit(rows[weights > 0], sample_weight=weights[weights > 0])
+    np.testing.assert_array_equal(some.components_, kept.components_)
+    for wrong in (weights[:5], -weights):
+        with pytest.raises(ts.InputError, match="sample_weight"):
+            ts.ComparisonMetric(preprocessor=X).fit(rows, sample_weight=wrong)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[0, 1, 1]], r"triplets\[0\] has the same point twice"),
+        ([[0, 0, 1]], r"triplets\[0\] has the same point twice"),
+        ([[0, 1, 25]], r"triplets\[0\] is \[0, 1, 25\]: indices must lie between 0 and 24"),
+        ([[0, 1, -1]], "indices must lie between"),
+        ([[0, 1]], "whole numbers, the rows of the preprocessor, are needed"),
+        ([[0.5, 1, 2]], "whole numbers, the rows of the preprocessor, are needed"),
+    ],
+)
+def test_wrong_comparisons(rows, words):
+    with pytest.raises(ts.InputError, match=words):
+        ts.ComparisonMetric(preprocessor=comparisons(0)[0]).fit(rows)
+
+
+def test_indices_without_points_are_refused():
+    with pytest.raises(ts.InputError, match=r"triplets has shape \(250, 3\): it must have shape \(m, 3, d\)"):
+        ts.ComparisonMetric().fit(comparisons(0)[1])
+
+
+@pytest.mark.parametrize("state", [None, 0])
+def test_folds_keep_apart_what_must_not_be_known(state):
+    from sklearn.model_selection import cross_val_score
+
+    X, rows = comparisons(2)
+    for by in ("comparison", "anchor", "item"):
+        tested = []
+        for train, test in ts.ComparisonKFold(3, by=by, random_state=state).split(rows):
+            assert len(train)
+            assert len(test)
+            assert not set(train) & set(test)
+            tested.append(test)
+            if by == "anchor":
+                assert not set(rows[train, 0]) & set(rows[test, 0])
+            if by == "item":
+                assert not set(rows[train].ravel()) & set(rows[test].ravel())
+        if by != "item":
+            assert sorted(np.concatenate(tested)) == list(range(len(rows)))
+        scores = cross_val_score(ts.ComparisonMetric(preprocessor=X), rows, cv=ts.ComparisonKFold(3, by=by))
+        assert scores.mean() > 0.6
+    for train, test in ts.ComparisonKFold(3, by="item").split(X[rows]):
+        assert not set(rows[train].ravel()) & set(rows[test].ravel())
+    with pytest.raises(ts.InputError, match=r"n_splits=25, by='item': a fold of 1 of 25 items has .* and 0 to test"):
+        list(ts.ComparisonKFold(25, by="item").split(rows))
+    for arguments in ({"n_splits": 1}, {"by": "point"}):
+        with pytest.raises(ts.InputError):
+            ts.ComparisonKFold(**arguments)
