@@ -8,8 +8,6 @@ import pytest
 import triscreen as ts
 from problems import comparisons
 
-# -- comparisons -----------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.filterwarnings("ignore::triscreen.SmallClassWarning")
 def test_comparisons_are_learned_from_points_and_from_indices():

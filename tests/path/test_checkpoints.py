@@ -1,33 +1,20 @@
 """Paths that stop and go on."""
 
+from __future__ import annotations
+
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
 
 import triscreen as ts
-from problems import make_case
-
-CONES = ["psd", "diagonal"]
-SWITCHES = [
-    pytest.param(None, id="none"),
-    pytest.param("auto", id="auto"),
-    pytest.param(ts.Screening(("rrpb", "mid"), every=3, ranges=False, active_set=False), id="rrpb"),
-    pytest.param(ts.Screening("pgb", every=5, ranges=False, active_set=False), id="pgb"),
-    pytest.param(ts.Screening("mid", every=5, ranges=True, active_set=False), id="ranges"),
-    pytest.param(ts.Screening("mid", every=2, ranges=True, active_set=True), id="ranges and active set"),
-    pytest.param(ts.Screening("mid", every=5, at_start=False, ranges=False, active_set="loss"), id="paper's set"),
-    pytest.param(ts.Screening("mid", every=3, ranges=False, include_solution=True), id="solution included"),
-    pytest.param(ts.Screening("gb", rule="linear", every=4, ranges=True), id="linear rule"),
-]
-
-
-# -- checkpoints ----------------------------------------------------------------------------------------------------
+from problems import SWITCHES, make_case
 
 
 def same(a, b):
@@ -65,7 +52,7 @@ SCRIPT = """
 import sys
 sys.path[:0] = sys.argv[2:]
 import triscreen as ts
-from problems import make_case
+from problems import SWITCHES, make_case
 case = make_case(7, n=60, d=5, m=3000)
 print("ready", flush=True)
 ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, checkpoint=sys.argv[1])

@@ -9,21 +9,10 @@ import pytest
 
 import triscreen as ts
 from oracles import cvxpy_optimum
-from problems import make_case
+from problems import SWITCHES, make_case
 from triscreen.path.walk import Walk
 
 CONES = ["psd", "diagonal"]
-SWITCHES = [
-    pytest.param(None, id="none"),
-    pytest.param("auto", id="auto"),
-    pytest.param(ts.Screening(("rrpb", "mid"), every=3, ranges=False, active_set=False), id="rrpb"),
-    pytest.param(ts.Screening("pgb", every=5, ranges=False, active_set=False), id="pgb"),
-    pytest.param(ts.Screening("mid", every=5, ranges=True, active_set=False), id="ranges"),
-    pytest.param(ts.Screening("mid", every=2, ranges=True, active_set=True), id="ranges and active set"),
-    pytest.param(ts.Screening("mid", every=5, at_start=False, ranges=False, active_set="loss"), id="paper's set"),
-    pytest.param(ts.Screening("mid", every=3, ranges=False, include_solution=True), id="solution included"),
-    pytest.param(ts.Screening("gb", rule="linear", every=4, ranges=True), id="linear rule"),
-]
 
 
 def check(problem, path, tol):

@@ -1,5 +1,7 @@
 """Starting, watching and stopping a solve."""
 
+from __future__ import annotations
+
 import os
 import pickle
 import signal
@@ -15,9 +17,6 @@ import triscreen as ts
 from problems import is_certified, make_case
 
 CONES = ["psd", "diagonal"]
-
-
-# -- starting, watching and stopping ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cone", CONES)
