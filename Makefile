@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+USE := $(VENV)/.installed-to-use
+STAMP := $(VENV)/.installed-to-test
 # Data files of the paper, for benchmarks and a few tests that skip without them.
 ifneq ($(wildcard ../shared/data/README.md),)
 export TRISCREEN_DATA ?= $(abspath ../shared/data)
@@ -10,12 +11,16 @@ endif
 
 .PHONY: demo test nightly lint bench clean
 
-$(STAMP): pyproject.toml
+$(USE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,report]"
+	touch $@
+
+$(STAMP): $(USE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
 	touch $@
 
-demo: $(STAMP)
+demo: $(USE)
 	$(BIN)/triscreen demo
 
 test: $(STAMP)
