@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import triscreen as ts
@@ -423,3 +424,72 @@ def test_an_onnx_model_transforms_the_same(wine):
         session = runtime.InferenceSession(to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
     (out,) = session.run(None, {"X": X.astype(np.float32)})
     np.testing.assert_allclose(out, model.transform(X), rtol=1e-4, atol=1e-5)
+
+
+# -- scaling, pipelines, checkpoints ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["none", "minmax", "standard", "libsvm"])
+def test_scaling_is_that_of_scikit_learn(kind):
+    from sklearn.preprocessing import MinMaxScaler
+
+    X = np.random.default_rng(0).normal(3, 5, (40, 4))
+    X[:, 2] = 0.1  # its mean is not 0.1
+    peers = {"minmax": MinMaxScaler(), "standard": StandardScaler(), "libsvm": MinMaxScaler((-1, 1))}
+    Z = ts.Scaling(kind).fit_transform(X)
+    expected = X.copy() if kind == "none" else peers[kind].fit_transform(X)
+    if kind != "none":
+        expected[:, 2] = 0.0
+    np.testing.assert_allclose(Z, expected, atol=1e-12)
+    with pytest.raises(ts.InputError, match="kind='other': kind must be one of"):
+        ts.Scaling("other").fit(X)
+    with pytest.raises(ts.InputError, match="feature_names has 1 names: X has 4 features"):
+        ts.Scaling(kind).fit(X, feature_names=["a"])
+
+
+def test_a_pipeline_of_our_estimators_is_saved(wine, tmp_path):
+    X, y = load_wine(return_X_y=True)
+    names = [f"f{i}" for i in range(13)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # X has no names
+        model = make_pipeline(ts.Scaling("libsvm"), ts.TripletMetric()).fit(X, y, scaling__feature_names=names)
+    ts.save(model, tmp_path / "model")
+    again = ts.load(tmp_path / "model")
+    assert [name for name, _ in again.steps] == ["scaling", "tripletmetric"]
+    assert again[0].feature_names_in_.tolist() == names
+    assert again[1].solution_.gap == model[1].solution_.gap
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # X has no names
+        np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    with pytest.raises(ts.InputError, match="the step 'standardscaler' of the pipeline is a StandardScaler"):
+        ts.save(make_pipeline(StandardScaler(), ts.TripletMetric()), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [1, 6, 13, 30])
+def test_a_cross_validation_goes_on_where_it_was_killed(wine, tmp_path, after):
+    X, y = wine
+    seen = []
+
+    def kill(state):
+        seen.append(state)
+        if len(seen) == after:
+            raise Killed
+
+    whole = ts.TripletMetricCV(cv=3, rounds=2).fit(X, y)
+    model = ts.TripletMetricCV(cv=3, rounds=2, checkpoint=tmp_path / "kept", callback=kill)
+    with pytest.raises(Killed):
+        model.fit(X, y)
+    model.set_params(callback=seen.append).fit(X, y)
+    np.testing.assert_array_equal(model.cv_scores_, whole.cv_scores_)
+    np.testing.assert_array_equal(model.path_.gaps, whole.path_.gaps)
+    np.testing.assert_array_equal(model.components_, whole.components_)
+    done = len(seen)
+    model.fit(X, y)  # all of it is in the checkpoint
+    assert len(seen) == done
+    ts.save(model, tmp_path / "model")
+    assert ts.load(tmp_path / "model").checkpoint is None

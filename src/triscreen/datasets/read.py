@@ -19,7 +19,8 @@ from triscreen.datasets.text import as_text, delimiter_of, read_text, rows
 from triscreen.errors import InputError
 
 EMBEDDED = ("iris", "wine", "digits", "breast_cancer")
-_SVMLIGHT = re.compile(rb"\s*[^\s,;:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
+_NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
+_SVMLIGHT = re.compile(rb"\s*(?:" + _NUMBER + rb")(?:\s+qid:\d+)?(?:\s+\d+:(?:" + _NUMBER + rb"))+\s*(?:#.*)?")
 
 
 def read_points(source, label=None, *, labelled=True, names=None, drop=(), header=None, features=None, n_features=None):

@@ -99,13 +99,14 @@ def _has_header(head):
     """Tell whether the first row holds names: text above numbers, and no number of its own; or a name for labels."""
     first, rest = [cell.strip() for cell in head[0]], head[1:]
 
+    if not rest:
+        return not any(map(is_number, first))
+
     def below(column):
         return [row[column].strip() for row in rest if column < len(row)]
 
     if any(cell.lower() in LABELS[:3] and cell not in below(column) for column, cell in enumerate(first)):
-        return bool(rest)
-    if not rest:
-        return not any(map(is_number, first))
+        return True
     above = [bool(below(c)) and all(map(is_number, below(c))) and not is_number(cell) for c, cell in enumerate(first)]
     return any(above) and not any(map(is_number, first))
 
@@ -119,7 +120,8 @@ def _explain(text, delimiter, header, titles, n_columns, roles, name):
                 f"source={name!r}, line {line}: it has {len(cells)} columns, the first line has {n_columns}"
             )
         try:  # most rows are good ones
-            if isfinite(sum(float(cells[column]) for column in roles.features)) and all(cells[c] for c in others):
+            good = isfinite(sum(float(cells[column]) for column in roles.features)) and all(cells[c] for c in others)
+            if good and not any("_" in cells[column] for column in roles.features):
                 continue
         except ValueError:
             pass

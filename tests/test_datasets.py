@@ -1,0 +1,213 @@
+"""Points and comparisons come in as they are in the file, or are refused in one sentence with the place."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import triscreen as ts
+from triscreen.datasets import EMBEDDED, read_comparisons, read_points
+
+X = np.array([[1.5, -2.0], [3.0, 4e-3], [0.0, 1.0], [7.0, 8.0]])
+TEXTS = {
+    "commas.csv": "a,b,label\n1.5,-2,x\n3,4e-3,y\n0,1,x\n7,8,y\n",
+    "no header.csv": "1.5,-2,x\n3,4e-3,y\n0,1,x\n7,8,y\n",
+    "label first.csv": "class;a;b\nx;1.5;-2\ny;3;4e-3\nx;0;1\ny;7;8",
+    "tabs.tsv": "a\tb\tspecies\n1.5\t-2\tx\n3\t4e-3\ty\n0\t1\tx\n7\t8\ty\n",
+    "blanks.txt": "1.5  -2 x\n\n3 4e-3   y\n0 1 x\n7 8 y\n",
+    "windows.csv": "\ufeffa,b,label\r\n1.5,-2,x\r\n3,4e-3,y\r\n\r\n0,1,x\r\n7,8,y\r\n",
+    "quotes.csv": '"a","b","label"\n"1.5","-2","x"\n3,4e-3,"y"\n0,1,x\n7,8,y\n',
+    "numbers as names.csv": "0,1,label\n1.5,-2,x\n3,4e-3,y\n0,1,x\n7,8,y\n",
+}
+
+
+def refusal(call, *arguments, **more):
+    with pytest.raises(ts.InputError) as caught:
+        call(*arguments, **more)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture
+def put(tmp_path):
+    def put(text, name="a.csv"):
+        file = tmp_path / name
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(file)
+
+    return put
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_tables_of_text(put, name):
+    points = read_points(put(TEXTS[name], name))
+    np.testing.assert_array_equal(points.X, X)
+    assert points.y.tolist() == ["x", "y", "x", "y"]
+    names = None if name in ("no header.csv", "blanks.txt") else ["0", "1"] if "numbers" in name else ["a", "b"]
+    assert points.feature_names == names
+
+
+@given(st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3), min_size=2))
+def test_every_float_comes_back_exactly(rows):
+    text = "\n".join(",".join(map(repr, row)) for row in rows)
+    stdin, sys.stdin = sys.stdin, SimpleNamespace(buffer=io.BytesIO(text.encode()))
+    try:
+        points = read_points("-", labelled=False)
+    finally:
+        sys.stdin = stdin
+    np.testing.assert_array_equal(points.X, rows)
+
+
+def test_labels_by_name_by_number_and_by_default(put):
+    file = put("a,y,c\n1,0,5\n2,1,6\n3,0,6\n")
+    assert read_points(file).y.tolist() == [0, 1, 0]
+    assert read_points(file, label="c").y.tolist() == [5, 6, 6]
+    assert read_points(file, label=-1).label == "column 'c'"
+    assert read_points(file, label="2").feature_names == ["a", "y"]
+    assert read_points(file, labelled=False).X.shape == (3, 3)
+    assert read_points(file, labelled=False).y is None
+    assert read_points(file, drop=["a"]).feature_names == ["c"]
+    assert read_points(file, features=["c", "a"]).X.tolist() == [[5, 1], [6, 2], [6, 3]]
+    whole = put("1,1.0\n2,2.0\n3,1.0\n4,0.5\n5,0.5\n6,0.5\n7,0.5\n8,0.5")
+    assert read_points(whole).y.tolist() == ["1.0", "2.0", "1.0", "0.5", "0.5", "0.5", "0.5", "0.5"]
+    assert read_points(put("1,1.0\n2,2.0\n3,1.0")).y.tolist() == [1, 2, 1]
+
+
+def test_a_column_of_names_is_no_feature(put):
+    points = read_points(put("who,a,b\nann,1,2\nbob,3,4\n"), names="who", labelled=False)
+    assert points.row_names == ["ann", "bob"]
+    assert points.X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_arrays(tmp_path, put):
+    y = np.array([0, 1, 0, 1])
+    np.savez(tmp_path / "a.npz", X=X, y=y)
+    np.savez(tmp_path / "b.npz", data=X.astype(np.float32), target=np.array(["p", "q", "p", "q"]))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    np.save(tmp_path / "table.npy", np.c_[X, y])
+    for source in ("a.npz", "table.npy"):
+        points = read_points(tmp_path / source)
+        np.testing.assert_array_equal(points.X, X)
+        assert points.y.tolist() == [0, 1, 0, 1]
+    assert read_points(tmp_path / "b.npz").y.tolist() == ["p", "q", "p", "q"]
+    np.testing.assert_array_equal(read_points(f"{tmp_path}/X.npy,{tmp_path}/y.npy").X, X)
+    np.savez(tmp_path / "c.npz", X=X)
+    assert "lacks the array y" in refusal(read_points, tmp_path / "c.npz")
+    assert read_points(tmp_path / "c.npz", labelled=False).y is None
+    np.savez(tmp_path / "d.npz", X=X, y=y[:3])
+    assert "3 labels for 4 points" in refusal(read_points, tmp_path / "d.npz")
+    np.savez(tmp_path / "e.npz", X=X.astype(object), y=y)
+    assert "no npz file that can be read" in refusal(read_points, tmp_path / "e.npz")
+    bad = X.copy()
+    bad[2, 1] = np.nan
+    np.savez(tmp_path / "f.npz", X=bad, y=y)
+    assert "row 2, column 1 (from 0): the value is nan" in refusal(read_points, tmp_path / "f.npz")
+    whole = (tmp_path / "a.npz").read_bytes()
+    assert "no npz file that can be read" in refusal(read_points, put(whole[: len(whole) // 2], "cut.npz"))
+    assert "no npy file that can be read" in refusal(read_points, put(b"\x93NUMPY\x01", "cut.npy"))
+
+
+def test_svmlight(put):
+    text = "+1 1:1.5 2:-2\n-1 1:3 2:4e-3  # a remark\n+1 2:1\n-1 1:7 2:8\n"
+    points = read_points(put(text, "a.t"))
+    np.testing.assert_array_equal(points.X, X)
+    assert points.y.tolist() == [1, -1, 1, -1]
+    assert read_points(put(text), n_features=5).X.shape == (4, 5)
+    assert "line 3: '1 2:x' is not" in refusal(read_points, put("1 1:2\n-1 2:3\n1 2:x\n"))
+    assert "looks continuous" in refusal(read_points, put("".join(f"{i + 0.5} 1:{i}\n" for i in range(9))))
+
+
+def test_parquet(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "kind": ["x", "y", "x", "y"]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    points = read_points(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(points.X, X)
+    assert (points.y.tolist(), points.feature_names) == (["x", "y", "x", "y"], ["a", "b"])
+    assert "column 'kind' holds object, not numbers" in refusal(read_points, tmp_path / "a.parquet", label="a", drop=[])
+    parquet.write_table(pa.table({"a": [1.0, None], "y": [0, 1]}), tmp_path / "b.parquet")
+    assert "row 1, column 'a': the value is missing" in refusal(read_points, tmp_path / "b.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "install pyarrow" in refusal(read_points, tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_embedded_data_sets(name):
+    points = read_points(name)
+    assert len(points.X) == len(points.y)
+    assert len(points.feature_names) == points.X.shape[1]
+    assert name != "digits" or points.X.max() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        (b"\x00\x01\x02" * 50, "is a binary file"),
+        ("a,b,label\n", "has a header and no rows"),
+        ("a,b,label\n1,2,x\n3,4,y,5\n1,1,x\n", "line 3: it has 4 columns, the first line has 3"),
+        ("a,b,label\n1,2,x\n3,4\n1,1,x\n", "line 3: it has 2 columns, the first line has 3"),
+        ("a,b,label\n1,2,x\n3,four,y\n1,1,x\n", "line 3, column 'b': 'four' is not a number"),
+        ("1,2,x\n3,4,y\n1_0,1,x\n", "line 3, column 0 (from 0): '1_0' is not a number"),
+        ("1.2,3.4a,x\n1,2,y\n1,2,x\n", "line 1, column 1 (from 0): '3.4a' is not a number"),
+        ("a;b;label\n1,5;2;x\n3;4;y\n", "numbers have a point, not a comma"),
+        ("a,b,label\n1,2,x\n\n3,,y\n1,1,x\n", "line 4, column 'b': the value is missing ('')"),
+        ("a,b,label\n1,2,x\n3,NaN,y\n1,1,x\n", "line 3, column 'b': the value is missing ('NaN')"),
+        ("a,b,label\n1,2,x\n3,-inf,y\n1,1,x\n", "line 3, column 'b': the value is -inf"),
+        ("a,b,label\n1,2,x\n3,4,\n1,1,x\n", "line 3, column 'label': the value is missing"),
+        ("a,b,c\n1,2,0.1\n3,4,0.2\n5,6,0.3\n", "column 'c' looks continuous (3 different values such as 0.1)"),
+        ("a,b,id\n1,2,p\n3,4,q\n5,6,r\n", "column 'id' has a different value in every row"),
+        ("label\nx\ny\nx\n", "no feature is left"),
+        ("a,a,label\n1,2,x\n3,4,y\n1,2,x\n", "two columns called 'a'"),
+        (",a,label\n0,2,x\n1,4,y\n2,5,x\n", "first column has no name and counts the rows"),
+        ("größe,label\n1,x\n".encode("latin-1"), "line 1: the text is not UTF-8"),
+    ],
+)
+def test_bad_tables_are_refused_with_the_place(put, text, words):
+    assert words in refusal(read_points, put(text))
+
+
+def test_bad_sources_and_columns(put, tmp_path):
+    assert "does not exist: it must be a file" in refusal(read_points, tmp_path / "none.csv")
+    assert "is a folder" in refusal(read_points, tmp_path)
+    file = put("a,b,c\n1,2,0\n3,4,1\n")
+    assert "label='z'" in refusal(read_points, file, label="z")
+    assert "its columns are a, b, c" in refusal(read_points, file, label=3)
+    assert "drop='z'" in refusal(read_points, file, drop=["z"])
+    assert "lacks the column 'q'" in refusal(read_points, file, features=["a", "q"])
+
+
+def test_comparisons(put):
+    expected = [[0, 1, 2], [2, 1, 0]]
+    for text in ("0,1,2\n2,1,0\n", "a,b,c\n0,1,2\n2,1,0\n", "0 1 2\n\n2 1 0\n", "0;1;2\n2;1;0"):
+        assert read_comparisons(put(text)).tolist() == expected
+    names = ["ann", "bob", "eve"]
+    for text in ("ann,bob,eve\neve,bob,ann\n", "who,near,far\nann,bob,eve\neve, bob,ann\n"):
+        assert read_comparisons(put(text), names).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        ("0,1\n", {}, "line 1: it has 2 columns"),
+        ("0,1,2\n0,x,2\n", {}, "line 2: 'x' is not a whole number"),
+        ("0,1,2\n0,1.5,2\n", {}, "line 2: '1.5' is not a whole number"),
+        ("0,1,2\n0,1,9\n", {"n_points": 5}, "line 2: [0, 1, 9] must be numbers of points, between 0 and 4"),
+        ("0,1,-1\n", {"n_points": 5}, "between 0 and 4"),
+        ("a,b,c\na,b,d\n", {"names": ["a", "b", "c"]}, "line 2: 'd' is not the name of a point"),
+        ("a,b,c\n", {"names": ["a", "b", "a"]}, "names has 'a' twice"),
+        ("a,b,c\n", {}, "has no comparison"),
+    ],
+)
+def test_bad_comparisons(put, text, arguments, words):
+    assert words in refusal(read_comparisons, put(text), **arguments)
