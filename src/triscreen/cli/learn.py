@@ -150,7 +150,7 @@ def fit(
     lam_ratio: Annotated[
         float | None, typer.Option(help="This share of lambda_max (try 1e-3), no cross-validation.", show_default=False)
     ] = None,
-    cv: Annotated[int, typer.Option(help="Folds that choose lambda.")] = 5,
+    cv: Annotated[int, typer.Option(help="Folds that choose lambda.", min=2)] = 5,
     tol: Annotated[float, typer.Option(help="Relative duality gap.")] = 1e-4,
     rounds: Annotated[int, typer.Option(help="Choose neighbours again by the metric just learned.")] = 1,
     components: Annotated[int | None, typer.Option(help="Keep so many directions only.", show_default=False)] = None,

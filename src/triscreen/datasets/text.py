@@ -133,7 +133,11 @@ def _explain(text, delimiter, header, titles, n_columns, roles, name):
                 continue
             if not is_number(cell):
                 comma = re.fullmatch(r"-?\d+,\d+", cell)
-                hint = "numbers have a point, not a comma" if comma else "features are numbers"
+                hint = (
+                    "numbers have a point, not a comma"
+                    if comma
+                    else "features are numbers (drop the column, or say that it holds labels)"
+                )
                 raise InputError(f"{where}: {shortened(cell)} is not a number, and {hint}")
             if not isfinite(float(cell)):
                 raise InputError(f"{where}: the value is {cell}, features must be finite")
