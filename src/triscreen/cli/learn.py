@@ -98,13 +98,14 @@ def path(
     Example: triscreen path wine -o wine.path --report wine.html
     """
     import triscreen as ts
-    from triscreen.cli.story import Story
-    from triscreen.report import gather, write_report
 
     _check_outputs(dry_run, output, report, checkpoint)
     if not 0 <= test_share < 1:
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    from triscreen.cli.story import Story  # what is slow to import, once the data is good
+    from triscreen.report import gather, write_report
+
     X, y, X_test, y_test = _split(points.X, points.y, 0 if rows is not None else test_share, seed)
     scaling = ts.Scaling(scale.value).fit(X)
     X, X_test = scaling.transform(X), None if X_test is None else scaling.transform(X_test)
