@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 
 def choose(scores, one_standard_error=False):
@@ -48,3 +48,9 @@ def triplet_accuracy(Z, y, Z_test, y_test, k):
         right += np.count_nonzero(near[:, :, None] < far[:, None, :])
         total += near.shape[1] * far.shape[1] * len(anchors)
     return right / total if total else np.nan
+
+
+def neighbour_error(Z, y, Z_test=None, y_test=None, k=3):
+    """Return the share of points that their k nearest neighbours get wrong; without a test set, leave-one-out."""
+    near = KNeighborsClassifier(min(k, len(Z) - (Z_test is None))).fit(Z, y)
+    return float(1 - near.score(Z_test, y if Z_test is None else y_test))

@@ -23,6 +23,7 @@ from triscreen.cli.common import (
     answer,
     command,
     read,
+    say,
     table,
 )
 from triscreen.errors import InputError
@@ -100,8 +101,8 @@ def evaluate(
 
     Example: triscreen evaluate wine.model wine
     """
-    from triscreen.cli.story import neighbour_error
     from triscreen.datasets import read_comparisons
+    from triscreen.selection import neighbour_error
 
     scaling, metric = _load(model)
     if comparisons is not None:
@@ -133,6 +134,8 @@ def evaluate(
                   "error_before": shares[0], "error_after": shares[1]}  # fmt: skip
         text = f"error of {neighbors} nearest neighbours on {len(points.X):,} points"
         text += ", leave-one-out" if known is None else ""
+        if known is None and not quiet:
+            say("points that the model was learned from flatter it: judge it by others, with --train")
     if json:
         answer(result)
     else:

@@ -120,11 +120,12 @@ def path(
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
                                   max_seconds=max_seconds, checkpoint=kept.folder, callback=seen)  # fmt: skip
         gather(found, problem, X, y, X_test, y_test, feature_names=points.feature_names, source=points.name)
+        found.facts.update(scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
         kept.keep = _out_of_time(found, max_seconds)
-    story = Story(found, X, y, X_test, y_test)
+    story = Story(found)
     if json:
         answer({"output": str(output), "source": points.name, "n_points": len(X), **story.numbers()})
     elif not quiet:

@@ -50,7 +50,7 @@ def demo(
     gather(path, problem, X, y, X_test, y_test, feature_names=digits.feature_names, source="digits")
     write_report(path, output)
     if not quiet:
-        Story(path, X, y, X_test, y_test).show()
+        Story(path).show()
         console.print(
             "irrelevant: triplets proven not to matter, the solver never saw them; passes: work, in evaluations of all "
             "pairs;\nerror: of 3 nearest neighbours on the points held out."

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen.cli.common import table
 
 _SHOWN = 12
 
 
-def neighbour_error(Z, y, Z_test=None, y_test=None, k=3):
-    """Return the share of points that their k nearest neighbours get wrong; without a test set, leave-one-out."""
-    near = KNeighborsClassifier(min(k, len(Z) - (Z_test is None))).fit(Z, y)
-    return 1 - near.score(Z_test, y if Z_test is None else y_test)
-
-
 class Story:
-    """Some of the lambdas of a path, with errors on held-out points where there are any."""
+    """A path in a few lines, with the errors that `triscreen.report.gather` found, where there are any."""
 
-    def __init__(self, path, X, y, X_test=None, y_test=None):
-        self.path, self.before, self.errors, self.best = path, None, {}, None
-        self.shown = np.unique(np.linspace(0, len(path) - 1, _SHOWN).astype(int)).tolist()
-        if X_test is not None:
-            self.before = neighbour_error(X, y, X_test, y_test)
-            for t in self.shown:
-                L = path.components(t) if len(path.components(t)) else np.zeros((1, X.shape[1]))
-                self.errors[t] = neighbour_error(X @ L.T, y, X_test @ L.T, y_test)
-            self.best = min(self.shown, key=self.errors.get)
+    def __init__(self, path):
+        facts = path.facts or {}
+        self.path, self.before, self.best = path, facts.get("error_before"), None
+        self.errors = (
+            dict(zip(facts["frames"].tolist(), facts["errors"].tolist(), strict=True)) if "errors" in facts else {}
+        )
+        places = list(self.errors) or range(len(path))
+        shown = {places[place] for place in np.linspace(0, len(places) - 1, _SHOWN).astype(int)}
+        if self.errors:
+            self.best = min(self.errors, key=self.errors.get)
+            shown.add(self.best)
+        self.shown = sorted(shown)
 
     def headline(self):
         """Return one line: triplets, share proven irrelevant, gap, error."""
@@ -37,7 +33,7 @@ class Story:
             f"{len(path)} metrics in {path.seconds.sum():.2g} s, largest relative gap {path.rel_gaps.max():.1e}"
         )
         if self.best is not None:
-            text += f"; held-out error {self.before:.1%} before, {self.errors[self.best]:.1%} after (the lowest shown)"
+            text += f"; held-out error {self.before:.1%} before, {self.errors[self.best]:.1%} at its best lambda"
         return text
 
     def numbers(self):

@@ -6,6 +6,7 @@ import numpy as np
 
 from triscreen.errors import InputError
 from triscreen.report import maps
+from triscreen.selection import neighbour_error
 
 _FRAMES, _POINTS = 60, 600
 # Maps solve the problem again at so many lambdas, at fewer from _MANY triplets on, and not at all from _MOST on.
@@ -58,8 +59,9 @@ def gather(path, problem, X, y, X_test=None, y_test=None, feature_names=None, so
         facts["sample_classes"] = codes[sample]
     facts["before"], facts["after"] = _views(path, X[sample], frames)
     if X_test is not None and y is not None and len(X_test):
-        facts["error_before"] = _error(None, X, y, X_test, y_test, k)
-        facts["errors"] = np.array([_error(path.components(t), X, y, X_test, y_test, k) for t in frames])
+        facts["error_before"] = neighbour_error(X, y, X_test, y_test, k)
+        maps_to = [_at_least_one(path.components(t)).T for t in frames]
+        facts["errors"] = np.array([neighbour_error(X @ L, y, X_test @ L, y_test, k) for L in maps_to])
         facts["n_test"] = len(X_test)
     triplets = problem.triplets
     if len(path) > 1 and triplets.numbered and triplets.n_triplets < _MOST:
@@ -111,10 +113,6 @@ def _flat(Z, like):
     return flat @ (left @ right)
 
 
-def _error(L, X, y, X_test, y_test, k):
-    """Return the share of test points that their k nearest neighbours get wrong; L None: Euclid."""
-    from sklearn.neighbors import KNeighborsClassifier
-
-    if L is not None:
-        X, X_test = (Z @ L.T if len(L) else np.zeros((len(Z), 1)) for Z in (X, X_test))
-    return float(1 - KNeighborsClassifier(min(k, len(X))).fit(X, y).score(X_test, y_test))
+def _at_least_one(L):
+    """Return L, or one row of zeros for a metric that is zero."""
+    return L if len(L) else np.zeros((1, L.shape[1]))
