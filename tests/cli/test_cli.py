@@ -244,10 +244,10 @@ def interrupted(command, folder, entries):
 
 @pytest.mark.parametrize("verb", ["path", "fit"])
 def test_ctrl_c_keeps_a_checkpoint_and_the_same_command_goes_on(tmp_path, verb):
-    more = ("--ratio", "0.9", "--n-lambdas", "30") if verb == "path" else ("--cv", "2")
+    more = ("--ratio", "0.97", "--n-lambdas", "120") if verb == "path" else ("--cv", "3")
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
-    command = (verb, "digits", "--k", "2", "-o", "out", *more)
+    command = (verb, "breast_cancer", "--k", "3", "-o", "out", *more)
     err = interrupted(command, tmp_path / "stopped", 3)
     assert "interrupted, what is done is kept in 'out.checkpoint'; the same command goes on from there" in err
     assert [file.name for file in (tmp_path / "stopped").iterdir()] == ["out.checkpoint"]

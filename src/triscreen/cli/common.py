@@ -222,13 +222,12 @@ def progress(title, total=None, quiet=False):
     from rich import progress as parts
     from rich.console import Console
 
-    columns = [
+    columns = [  # 80 signs wide
         parts.TextColumn(title),
-        parts.BarColumn(bar_width=20),
-        parts.TextColumn("{task.completed:.0f}" + ("" if total is None else " of at most {task.total:.0f}")),
-        parts.TextColumn("lambda {task.fields[lam]:.3g}  gap {task.fields[gap]:.1e}{task.fields[decided]}"),
-        parts.TimeElapsedColumn(),
-        parts.TextColumn("left, at most"),
+        parts.BarColumn(bar_width=8),
+        parts.TextColumn("{task.completed:.0f}" + ("" if total is None else "/{task.total:.0f}")),
+        parts.TextColumn("lambda {task.fields[lam]:.2g} gap {task.fields[gap]:.1e}{task.fields[decided]}"),
+        parts.TextColumn("left <"),
         parts.TimeRemainingColumn(),
     ]
     console = Console(stderr=True)
@@ -237,7 +236,7 @@ def progress(title, total=None, quiet=False):
 
         def seen(state):
             rate = getattr(state, "screening_rate", None)
-            decided = "" if rate is None else f"  screened {rate:.1%}"
+            decided = "" if rate is None else f" screened {rate:.1%}"
             bar.update(task, advance=1, lam=state.lam, gap=state.rel_gap, decided=decided)
 
         yield seen
