@@ -55,7 +55,7 @@ def read_points(source, label=None, *, labelled=True, names=None, drop=(), heade
     --------
     >>> from triscreen.datasets import read_points
     >>> iris = read_points("iris")
-    >>> iris.X.shape, iris.y[0]
+    >>> iris.X.shape, str(iris.y[0])
     ((150, 4), 'setosa')
     """
     name = os.fspath(source)
