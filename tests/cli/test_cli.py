@@ -244,7 +244,7 @@ def interrupted(command, folder, entries):
 
 @pytest.mark.parametrize("verb", ["path", "fit"])
 def test_ctrl_c_keeps_a_checkpoint_and_the_same_command_goes_on(tmp_path, verb):
-    more = ("--ratio", "0.97", "--n-lambdas", "120") if verb == "path" else ("--cv", "3")
+    more = ("--ratio", "0.97", "--n-lambdas", "60") if verb == "path" else ("--cv", "3")
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
     command = (verb, "breast_cancer", "--k", "3", "-o", "out", *more)
