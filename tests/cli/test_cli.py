@@ -96,7 +96,7 @@ def test_the_model_scales_as_it_was_told_and_transforms_by_names(folder, tmp_pat
 
 
 def test_evaluate_says_before_and_after(folder):
-    out, err = run("evaluate", folder / "pets.model", folder / "pets.csv", "--label", "species", "--json")
+    out, err = run("evaluate", folder / "pets.model", folder / "pets.csv", "--label", "species", "--json", "--quiet")
     told = json.loads(out)
     assert err == ""
     assert (told["n_points"], told["leave_one_out"]) == (60, True)
@@ -247,7 +247,7 @@ def test_ctrl_c_keeps_a_checkpoint_and_the_same_command_goes_on(tmp_path, verb):
     more = ("--ratio", "0.97", "--n-lambdas", "60") if verb == "path" else ("--cv", "3")
     for name in ("whole", "stopped"):
         (tmp_path / name).mkdir()
-    command = (verb, "breast_cancer", "--k", "3", "-o", "out", *more)
+    command = (verb, "iris", "--k", "3", "-o", "out", *more)
     err = interrupted(command, tmp_path / "stopped", 3)
     assert "interrupted, what is done is kept in 'out.checkpoint'; the same command goes on from there" in err
     assert [file.name for file in (tmp_path / "stopped").iterdir()] == ["out.checkpoint"]
