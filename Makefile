@@ -24,7 +24,7 @@ demo: $(USE)
 	$(BIN)/triscreen demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 # The long safety sweep: 2,000 problems, over 10 million screening decisions, some ten minutes.
 nightly: $(STAMP)
