@@ -9,6 +9,7 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
 
 import triscreen as ts
 from oracles import matrices
@@ -238,3 +239,20 @@ def test_a_region_carries_the_errors_of_all_its_terms(cone):
         )
         assert (region.errors >= (least + known) * (1 - 1e-12)).all()
         assert (np.abs(region.values - exact) <= region.errors + 64 * 4 * 2.0**-53 * np.abs(exact)).all()
+
+
+def test_gb_with_its_half_space_decides_what_pgb_decides():
+    """It lies inside PGB (the paper's remark); its centre may lie outside the half-space, on the other side of 1."""
+    X, y = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 5))
+    path = ts.solve_path(problem, problem.lambda_max() * 0.5 ** np.arange(16), tol=1e-6)
+    for t in (5, 10, 15):
+        decided = {}
+        for bound, rule in (("pgb", "sphere"), ("gb", "linear")):
+            screening = ts.Screening(bound, rule=rule, every=10**9)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ts.ConvergenceWarning)
+                sol = ts.solve(problem, path.lambdas[t], 1e-14, start=path[t - 1], max_iter=1, screening=screening)
+            decided[bound] = sum(event["L"] + event["R"] for event in sol.screening if event["n_iter"] == 0)
+        assert decided["gb"] >= decided["pgb"]

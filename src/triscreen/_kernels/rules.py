@@ -36,13 +36,16 @@ def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
 
 @compiled()
 def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zones):
-    """Sphere + half-space; hq = <H, Q> and ph = <P, H> with their errors, one entry per triplet."""
+    """Sphere + half-space; hq = <H, Q> and ph = <P, H> with their errors, one entry per triplet.
+
+    Both sides are tried: where the centre lies outside the half-space, its own margin does not tell which one.
+    """
     for t in range(hq.size):
-        if hq[t] > 1.0:
+        if hq[t] > 1.0 or pq < 0.0:
             least = _least_linear(hq[t], e_hq[t], ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm)
             if least > 1.0:
                 zones[t] = 2
-        else:  # the largest margin is minus the least one of -H
+        if zones[t] == 0 and (hq[t] <= 1.0 or pq < 0.0):  # the largest margin is minus the least one of -H
             largest = -_least_linear(-hq[t], e_hq[t], -ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm)
             if largest < 1.0 - gamma:
                 zones[t] = 1
