@@ -12,43 +12,33 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-from _data import load, scaled, subsample
-from sklearn.datasets import load_iris, load_wine
-from sklearn.decomposition import PCA
 
 import triscreen as ts
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
+
+from benchmarks.cells.scaling import peak_megabytes
+from benchmarks.datasets import DATA, Missing, load, subsample
+
 SIZES = (500, 1000, 2000, 5000, 10_000, 20_000)
 LISTED = (500, 1000, 2000, 5000)
-# The paper's tables: lambda_max of all triplets.
-PAPER = {"iris": (load_iris, 1.3e7), "wine": (load_wine, 2.0e7)}
 
 
 def mnist(n):
     """Return n points of mnist, reduced to 32 dimensions, or None if it is not there."""
-    loaded = load("mnist")
-    if loaded is None:
-        print("mnist not found (set TRISCREEN_DATA): skipped")
+    try:
+        X, y = load("mnist")
+    except Missing as error:
+        print(f"{error}: skipped")
         return None
-    X, y = loaded
-    X = PCA(32, svd_solver="covariance_eigh").fit_transform(X)
     rows = np.random.default_rng(0).permutation(len(X))[:n]
     return X[rows], y[rows]
-
-
-def peak_megabytes():
-    """Peak of this process alone: what getrusage tells begins with that of the process it was started from."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def one_size(n, kind, rows):
@@ -136,15 +126,18 @@ def draw(results, figure):
 
 def paper():
     """Whole paths of iris and wine with all triplets."""
-    for name, (loader, lambda_max) in PAPER.items():
-        X, y = loader(return_X_y=True)
+    for name in ("iris", "wine"):
+        X, y = load(name)
         tops = []
         for seed in range(5):
-            part = subsample(scaled(X), y, seed=seed)
+            part = subsample(X, y, seed=seed)
             tops.append(ts.Problem(part[0], ts.all_triplets(*part)).lambda_max())
         spread = f"{min(tops):.3g} to {max(tops):.3g}"
-        print(f"{name}: lambda_max {np.mean(tops):.3g} (five subsamples: {spread}), paper {lambda_max:.2g}")
-        part = subsample(scaled(X), y)
+        print(
+            f"{name}: lambda_max {np.mean(tops):.3g} (five subsamples: {spread}), paper "
+            f"{DATA[name].paper.lambda_max:.2g}"
+        )
+        part = subsample(X, y)
         problems = {
             "all": ts.Problem(part[0], ts.all_triplets(*part)),
             "listed": ts.Problem(part[0], ts.knn_triplets(*part, k=None)),

@@ -1,9 +1,10 @@
-"""The pair engine: seconds and bytes of one evaluation (loss, gradient, dual, gap), and what they grow with.
+"""The pair engine: seconds and bytes of one evaluation (loss, gradient, dual, gap), next to one triplet at a time.
 
-    python benchmarks/engine.py [startup] [data] [growth] [threads] [solve]
+    python benchmarks/engine.py [startup] [data] [threads] [solve]
 
-Times are the best of several runs, side by side in one process; only their ratios mean anything. Data sets of the paper
-are read from the folder TRISCREEN_DATA and left out where they are missing.
+How they grow with n, d and k: `python benchmarks/run.py scaling`. Times are the best of several runs, side by side in
+one process; only their ratios mean anything. Data sets of the paper are read from the folder TRISCREEN_DATA and left
+out where they are missing.
 """
 
 from __future__ import annotations
@@ -16,12 +17,17 @@ import sys
 import tempfile
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
-from _data import load, subsample, synthetic
 
 import triscreen as ts
 from triscreen._threads import cpu_count, single_threaded_blas
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
+
+from benchmarks.datasets import Missing, load, subsample, synthetic
+from benchmarks.solvers.per_triplet import PerTriplet
 
 
 def best_of(function, seconds=1.0, at_least=3):
@@ -46,22 +52,9 @@ def evaluation(problem, lam, M):
     return call
 
 
-def per_triplet(X, indices, gamma, lam, M, chunk=100_000):
+def per_triplet(baseline, lam, M):
     """The straightforward evaluation: differences, margins and gradient triplet by triplet, O(d^2) each, in GEMMs."""
-
-    def call():
-        loss, A = 0.0, np.zeros((X.shape[1], X.shape[1]))
-        for start in range(0, len(indices), chunk):
-            i, j, k = indices[start : start + chunk].T
-            u, v = X[i] - X[k], X[i] - X[j]
-            b = 1 - (np.einsum("ti,ti->t", u @ M, u) - np.einsum("ti,ti->t", v @ M, v))
-            a = np.clip(b / gamma, 0, 1)
-            loss += float(np.sum(a * b - gamma / 2 * a * a))
-            A += (u * a[:, None]).T @ u - (v * a[:, None]).T @ v
-        values = np.linalg.eigvalsh(A)
-        return loss + lam / 2 * np.sum(M * M), np.sum(np.maximum(values, 0) ** 2)
-
-    return call
+    return lambda: baseline.evaluate(M, lam)
 
 
 def startup():
@@ -98,17 +91,17 @@ def data():
     print("\n## one evaluation on real data (all threads), next to per-triplet numpy")
     print("data       triplets    pairs  points  dims   ms     per-triplet ms  ratio  ns/triplet  peak MB (numpy)")
     for name, k in (("segment", 20), ("satimage", 15), ("phishing", 7)):
-        loaded = load(name)
-        if loaded is None:
-            print(f"{name:10s} not found: set TRISCREEN_DATA")
+        try:
+            X, y = subsample(*load(name))
+        except Missing as error:
+            print(error)
             continue
-        X, y = subsample(*loaded)
         T = ts.knn_triplets(X, y, k)
         problem = ts.Problem(X, T)
         lam = 1e-3 * problem.lambda_max()
         M = ts.solve(problem, lam, tol=1e-3).M
-        ours, theirs = evaluation(problem, lam, M), per_triplet(X, T.indices(), 0.05, lam, M)
-        assert abs(ours().primal / theirs()[0] - 1) < 1e-10
+        ours, theirs = evaluation(problem, lam, M), per_triplet(PerTriplet(X, T.indices(), 0.05), lam, M)
+        assert abs(ours().primal / theirs().primal - 1) < 1e-10
         a, b = best_of(ours), best_of(theirs)
         tracemalloc.start()
         ours()
@@ -138,42 +131,23 @@ def data():
     print(f"peak of this process so far: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
-def growth():
-    print("\n## growth (one thread): ms per evaluation and the exponent over the last doubling")
-    for title, cases in (
-        ("n (d=20, k=10)", [(n, 20, 10) for n in (2000, 4000, 8000, 16000)]),
-        ("d (n=4000, k=10)", [(4000, d, 10) for d in (16, 32, 64, 128)]),
-        ("k (n=2000, d=20)", [(2000, 20, k) for k in (10, 20, 40, 80)]),
-    ):
-        times, ratios, peaks = [], [], []
-        for n, d, k in cases:
-            X, y = synthetic(n, d)
-            problem = ts.Problem(X, ts.knn_triplets(X, y, k), n_jobs=1)
-            M = np.eye(d) / np.median(problem.triplets.distances(problem.points, problem.threads))
-            ours = evaluation(problem, 1.0, M)
-            times.append(best_of(ours, 0.5))
-            plain = best_of(per_triplet(X, problem.triplets.indices(), 0.05, 1.0, M), 0.1, at_least=1)
-            ratios.append(plain / times[-1])
-            tracemalloc.start()
-            ours()
-            peaks.append(tracemalloc.get_traced_memory()[1] / 1e6)
-            tracemalloc.stop()
-        exponent = np.log2(times[-1] / times[-2])
-        print(f"{title:18s} ms   " + "  ".join(f"{1e3 * t:8.2f}" for t in times) + f"   exponent {exponent:.2f}")
-        print(f"{'':18s} x    " + "  ".join(f"{r:8.0f}" for r in ratios) + "   times faster than per-triplet numpy")
-        print(f"{'':18s} MB   " + "  ".join(f"{p:8.1f}" for p in peaks) + "   peak of an evaluation")
-
-
 def burn(stop):
     while not stop.is_set():
         sum(range(10_000))
+
+
+def _segment():
+    try:
+        return load("segment")
+    except Missing:
+        return synthetic(2310, 19)
 
 
 def threads():
     cores = cpu_count()
     print(f"\n## threads ({cores} cores): seconds of one solve, median of 15, one thread next to all")
     for name, X, y, k in (
-        ("2,310 x 19, k=20", *(load("segment") or synthetic(2310, 19)), 20),
+        ("2,310 x 19, k=20", *_segment(), 20),
         ("20,000 x 50, k=10", *synthetic(20_000, 50), 10),
     ):
         T = ts.knn_triplets(X, y, k)
@@ -205,11 +179,11 @@ def threads():
 
 def solve():
     print("\n## ts.solve on segment (k=20, 90 %), from M = 0")
-    loaded = load("segment")
-    if loaded is None:
-        print("segment not found: set TRISCREEN_DATA")
+    try:
+        X, y = subsample(*load("segment"))
+    except Missing as error:
+        print(error)
         return
-    X, y = subsample(*loaded)
     problem = ts.Problem(X, ts.knn_triplets(X, y, 20))
     top = problem.lambda_max()
     print(f"lambda_max {top:.3g}")
@@ -223,6 +197,6 @@ def solve():
 
 
 if __name__ == "__main__":
-    parts = {f.__name__: f for f in (startup, data, growth, threads, solve)}
+    parts = {f.__name__: f for f in (startup, data, threads, solve)}
     for wanted in sys.argv[1:] or parts:
         parts[wanted]()

@@ -13,36 +13,34 @@ import resource
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
-from _data import load, subsample
-from sklearn.datasets import load_digits
-from sklearn.decomposition import PCA
 
 import triscreen as ts
 from triscreen.path.solve_path import AUTO
 
-K = {"segment": 20, "phishing": 7, "satimage": 15, "a9a": 5, "mnist": 5, "cifar10-pca200": 2}
-COMPONENTS = {"a9a": 16, "mnist": 32}
-# The paper's tables: (lambda_max, lambda_min).
-PAPER = {"segment": (2.5e6, 4.0), "satimage": (1.0e7, 8.8), "phishing": (5.0e3, 0.2)}
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
+
+from benchmarks.cells.common import Context, setting
+from benchmarks.datasets import DATA, Missing
+
 START = {"segment": 2.5e6, "phishing": 5e3}
 LENGTH = {"segment": 127, "phishing": 96}  # at ratio 0.9
 
 
 def problem_of(name):
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
-        return ts.Problem(X / 16, ts.knn_triplets(X / 16, y, 10))
-    loaded = load(name)
-    if loaded is None:
-        print(f"{name} not found (set TRISCREEN_DATA): skipped")
+    try:
+        return setting(Context(), name, seed=0).problem
+    except Missing as error:
+        print(f"{error}: skipped")
         return None
-    X, y = loaded
-    if name in COMPONENTS:
-        X = PCA(COMPONENTS[name], svd_solver="covariance_eigh").fit_transform(X)
-    X, y = subsample(X, y)
-    return ts.Problem(X, ts.knn_triplets(X, y, K[name]))
+
+
+def range_of(name):
+    """The paper's table: lambda_max and lambda_min."""
+    paper = DATA[name].paper
+    return f"{paper.lambda_max:.3g} to {paper.lambda_min:.3g}"
 
 
 def measured(problem, repeats=1, **arguments):
@@ -101,12 +99,12 @@ def coarse():
         found = ts.solve_path(problem)
         print(
             f"  by itself: lambda {found.lambdas[0]:.3g} to {found.lambdas[-1]:.3g} ({found.stopped_by}); the paper: "
-            f"{PAPER[name][0]:.3g} to {PAPER[name][1]:.3g}"
+            + range_of(name)
         )
 
 
 def digits():
-    print("\n## digits (X/16, k = 10), from 1e4 down to 0.05 by 0.9")
+    print("\n## digits (90 %, X/16, k = 10), from 1e4 down to 0.05 by 0.9")
     problem = problem_of("digits")
     print(problem)
     lambdas = 1e4 * 0.9 ** np.arange(117)
@@ -135,7 +133,7 @@ def dense():
 
 def large():
     print("\n## complete paths by themselves, ratio 0.99, relative gap 1e-6")
-    for name in ("satimage", "a9a", "mnist", "cifar10-pca200"):
+    for name in ("satimage", "a9a", "mnist", "cifar10"):
         begin = time.perf_counter()
         problem = problem_of(name)
         if problem is None:
@@ -143,7 +141,7 @@ def large():
         print(f"{name}: {problem}, set up in {time.perf_counter() - begin:.1f} s", flush=True)
         path, seconds = measured(problem, ratio=0.99)
         line("auto", path, seconds)
-        paper = f"; the paper: {PAPER[name][0]:.3g} to {PAPER[name][1]:.3g}" if name in PAPER else ""
+        paper = f"; the paper: {range_of(name)}" if DATA[name].same else ""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(
             f"  lambda {path.lambdas[0]:.3g} to {path.lambdas[-1]:.3g} ({path.stopped_by}){paper}; converged "

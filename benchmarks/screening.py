@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
-from _data import load, subsample, synthetic
 
 import triscreen as ts
 from triscreen._threads import single_threaded_blas
 from triscreen.screening import rules
 from triscreen.screening.state import Screener
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
+
+from benchmarks.datasets import Missing, load, subsample, synthetic
+
 SETS = (("segment", 20, 2310, 19), ("phishing", 7, 4000, 40))
 
 
 def problem_of(name, k, n, d):
-    loaded = load(name)
-    if loaded is None:
-        print(f"{name} not found (set TRISCREEN_DATA): synthetic data of a similar size instead")
+    try:
+        loaded = load(name)
+    except Missing as error:
+        print(f"{error}: synthetic data of a similar size instead")
         loaded = synthetic(n, d)
     X, y = subsample(*loaded)
     return ts.Problem(X, ts.knn_triplets(X, y, k))

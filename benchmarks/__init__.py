@@ -1,0 +1,1 @@
+"""The benchmarks of triscreen: the experiments of the paper, peers and scaling; `python benchmarks/run.py --list`."""

@@ -1,0 +1,31 @@
+"""What is measured: one small file per kind of cell, each with `measure(context, **parameters) -> dict`.
+
+A cell is a dict {"kind": ..., parameters}; experiments list the cells they show, and may share them.
+"""
+
+from __future__ import annotations
+
+from benchmarks.cells import accuracy, dense, exact, per_triplet, ranges, sampled, scaling, walk
+
+KINDS = {
+    "walk": walk,
+    "sampled": sampled,
+    "ranges": ranges,
+    "dense": dense,
+    "per_triplet": per_triplet,
+    "accuracy": accuracy,
+    "exact": exact,
+    "scaling": scaling,
+}
+
+
+def measure(cell, context):
+    """Run one cell; return its numbers."""
+    parameters = dict(cell)
+    return KINDS[parameters.pop("kind")].measure(context, **parameters)
+
+
+def name_of(cell):
+    """Return the name of a cell, which is that of its file."""
+    more = [f"{key}={value}" for key, value in sorted(cell.items()) if key != "kind"]
+    return ",".join([cell["kind"], *more])

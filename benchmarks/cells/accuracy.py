@@ -1,0 +1,94 @@
+"""3-nearest-neighbour test error and fit seconds of one metric learner on one split, on one thread.
+
+70 % of the points to learn from (2,000 at most for satimage and usps), features standardised by these (digits and usps
+as they are). "triscreen" is `TripletMetric()`, "triscreen-cv" is `TripletMetricCV()`, both with their defaults; peers
+are those of solvers/_peers.py, each run by the interpreter named for it. Every fit runs in a process of its own, for
+at most LIMIT seconds; the error is computed here, the same way for all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import datasets
+
+OURS = ("triscreen", "triscreen-cv")
+LIMIT = 120
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+_ROOT = Path(__file__).parents[2]
+
+
+def split(context, name, seed):
+    """Return X_train, X_test, y_train, y_test."""
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = datasets.load(name, context.folder, context.fetch)
+    parts = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
+    if name in ("satimage", "usps"):
+        parts[0], parts[2] = parts[0][:2000], parts[2][:2000]
+    if name not in ("digits", "usps"):
+        scaler = StandardScaler().fit(parts[0])
+        parts[:2] = [scaler.transform(part) for part in parts[:2]]
+    return parts
+
+
+def measure(context, data, peer, seed):
+    """Return the error and the seconds, or why there are none: "timeout", "not installed", the peer's last words."""
+    from sklearn.neighbors import KNeighborsClassifier
+
+    parts = split(context, data, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "data.npz")
+        np.savez(file, X_train=parts[0], y_train=parts[2], X_test=parts[1])
+        script = __file__ if peer in OURS else str(_ROOT / "benchmarks" / "solvers" / "_peers.py")
+        interpreter = sys.executable if peer in OURS else context.interpreter(peer)
+        try:
+            out = subprocess.run([interpreter, script, peer, file], capture_output=True, text=True, timeout=LIMIT,
+                                 env=_environment(peer))  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return {"cut": True, "why": f"over {LIMIT} s"}
+    if out.returncode:
+        why = "not installed" if "not usable here" in out.stderr else out.stderr.strip().splitlines()[-1]
+        return {"cut": True, "why": why}
+    got = json.loads(out.stdout)
+    L = np.array(got["components"]).T
+    near = KNeighborsClassifier(3).fit(parts[0] @ L, parts[2])
+    return {"cut": False, "n": len(parts[0]), "d": parts[0].shape[1], "error": 1 - near.score(parts[1] @ L, parts[3]),
+            "seconds": got["seconds"]}  # fmt: skip
+
+
+def _environment(peer):
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    if peer not in OURS:  # an interpreter of its own shall not see our packages
+        return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | ONE_THREAD
+    return os.environ | ONE_THREAD | {"PYTHONPATH": path}
+
+
+def fit_ours(which, file):
+    """Fit one of ours, in this process; print like _peers.py."""
+    import triscreen as ts
+
+    with np.load(file) as data:
+        X, y = data["X_train"], data["y_train"]
+    kind = ts.TripletMetric if which == "triscreen" else ts.TripletMetricCV
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kind(n_jobs=1, **({} if which == "triscreen" else {"ratios": 2, "cv": 2})).fit(X[:200], y[:200])  # warm
+        begin = time.perf_counter()
+        model = kind(n_jobs=1).fit(X, y)
+    seconds = time.perf_counter() - begin
+    print(json.dumps({"peer": which, "seconds": seconds, "components": model.components_.tolist()}))
+
+
+if __name__ == "__main__":
+    fit_ours(*sys.argv[1:])

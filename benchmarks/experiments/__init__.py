@@ -1,0 +1,36 @@
+"""The experiments by name, in the order of the page.
+
+Each module has TITLE, `cells(quick, seeds) -> list of cells` and `show(results) -> (markdown, {name: figure})`.
+"""
+
+from __future__ import annotations
+
+from benchmarks.experiments import (
+    active,
+    bounds,
+    dgb,
+    diagonal,
+    exact,
+    gains,
+    hinge,
+    peers,
+    ranges,
+    rules,
+    scaling,
+    totals,
+)
+
+EXPERIMENTS = {
+    "rules": rules,
+    "bounds": bounds,
+    "ranges": ranges,
+    "active": active,
+    "hinge": hinge,
+    "dgb": dgb,
+    "totals": totals,
+    "diagonal": diagonal,
+    "gains": gains,
+    "peers": peers,
+    "exact": exact,
+    "scaling": scaling,
+}

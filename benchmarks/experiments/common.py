@@ -1,0 +1,128 @@
+"""What experiments share: results by cell, tables, sentences on claims, and how figures look."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.cells import name_of
+
+# Colours that keep apart for colour-blind readers, too, on a light background.
+COLOURS = {
+    "none": "#555555", "gb": "#d55e00", "gb+linear": "#e69f00", "gb+semidefinite": "#8c510a", "pgb": "#0072b2",
+    "pgb+linear": "#88bbdd", "pgb+semidefinite": "#56b4e9", "dgb": "#009e73", "dgb+linear": "#74c476",
+    "dgb+semidefinite": "#00441b", "rrpb": "#cc79a7", "rrpb+pgb": "#6a3d9a", "mid": "#000000",
+}  # fmt: skip
+NAMES = {
+    "none": "no screening", "gb": "GB", "gb+linear": "GB + linear", "gb+semidefinite": "GB + "
+                                                                                       "semidefinite", "pgb": "PGB",
+    "pgb+linear": "PGB + linear", "pgb+semidefinite": "PGB + semidefinite", "dgb": "DGB", "dgb+linear": "DGB + linear",
+    "dgb+semidefinite": "DGB + semidefinite", "rrpb": "RRPB", "rrpb+pgb": "RRPB + PGB", "mid": "MID (ours)",
+    "auto": "our default", "active": "active set", "active+rrpb": "active set + RRPB",
+    "active+rrpb+pgb": "active set + RRPB + PGB",
+}  # fmt: skip
+# Quick cells: small problems from data that come with scikit-learn.
+QUICK = {"data": "wine", "ratio": 0.7, "length": 30, "k": 7}
+
+
+class Results:
+    """The records of a run, by cell; ``quick`` and ``seeds`` say which cells it was made of."""
+
+    def __init__(self, records, quick, seeds):
+        self.records = {name_of(record["cell"]): record for record in records}
+        self.quick, self.seeds = quick, seeds
+
+    def get(self, cell):
+        """Return the numbers of a cell, or None: not run, no data, or ended without any."""
+        record = self.records.get(name_of(cell))
+        return None if record is None or "why" in record["result"] else record["result"]
+
+    def why(self, cell):
+        """Return why a cell has no numbers."""
+        record = self.records.get(name_of(cell))
+        return "not run" if record is None else record["result"].get("why", "")
+
+    def group(self, cells, key):
+        """Return {value of key: numbers of its cells that have any}, in the order of the cells."""
+        groups = {}
+        for cell in cells:
+            found = self.get(cell)
+            if found is not None:
+                groups.setdefault(cell[key], []).append(found)
+        return groups
+
+
+def seeded(cell, count):
+    """The same cell for so many random subsamples; the seed comes right after the method."""
+    return [{**cell, "seed": seed} for seed in range(count)]
+
+
+def mean_of(found, key):
+    """Mean over seeds of a list per lambda, as long as the shortest; None counts as missing (NaN)."""
+    shortest = min(len(numbers[key]) for numbers in found)
+    rows = np.array([[np.nan if v is None else v for v in numbers[key][:shortest]] for numbers in found], dtype=float)
+    count = np.isfinite(rows).sum(axis=0)
+    return np.where(count > 0, np.nansum(rows, axis=0) / np.maximum(count, 1), np.nan)
+
+
+def total(numbers, upto=None):
+    """Seconds of a path, of its first lambdas only if wanted."""
+    seconds = numbers["seconds"] if isinstance(numbers["seconds"], list) else numbers["seconds_each"]
+    return float(np.sum(seconds[:upto]))
+
+
+def table(header, rows):
+    """Return a markdown table; cells are texts."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
+
+
+def claim(paper, holds, here):
+    """One line of the verdicts: what the paper says, whether that holds here, with the numbers."""
+    return f"- Paper: {paper} Here it {'holds' if holds else '**does not hold**'}: {here}"
+
+
+def sig(value, digits=2):
+    """A number with so many digits, without an exponent where that is short."""
+    if value is None or not np.isfinite(value):
+        return ""
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+0" in text and abs(value) < 1e6 else text
+
+
+def percent(value, digits=1):
+    """A share in per cent."""
+    return "" if value is None or not np.isfinite(value) else f"{100 * value:.{digits}f} %"
+
+
+def minus_log(lambdas):
+    """The horizontal axis of the paper's figures."""
+    return -np.log10(np.asarray(lambdas))
+
+
+def smooth(values, width=5):
+    """Running median, for seconds of single lambdas."""
+    values = np.asarray(values, dtype=float)
+    half = width // 2
+    return np.array([np.nanmedian(values[max(0, t - half) : t + half + 1]) for t in range(len(values))])
+
+
+def new_figure(columns=1, rows=1, width=7.2, height=3.0, **more):
+    """Return (figure, axes) in the house look."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {"font.size": 9, "svg.hashsalt": "triscreen", "svg.fonttype": "path", "axes.spines.top": False,
+         "axes.spines.right": False, "axes.titlesize": 10, "legend.frameon": False, "legend.fontsize": 8}
+    )  # fmt: skip
+    fig, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **more)
+    fig.patch.set_facecolor("white")
+    return fig, axes
+
+
+def style(case):
+    """How the line of a method is drawn."""
+    dashes = {"linear": "--", "semidefinite": ":"}
+    return {"color": COLOURS[case], "linestyle": dashes.get(case.rpartition("+")[2], "-"), "linewidth": 1.5}

@@ -1,0 +1,251 @@
+"""Run the benchmarks: the experiments of the paper by name, peers, scaling.
+
+    python benchmarks/run.py [experiment ...] [--quick] [--data FOLDER] [--out FOLDER] [--seeds 5] [--list]
+
+Every cell (one method on one data set and one subsample, say) is one JSON file with its numbers, the machine, versions,
+commit and date, written all at once. Cells that are there already are skipped: an interrupted run goes on with the same
+command. Each cell runs in a process of its own, so that one that takes too long can be ended, one that fails costs
+nothing but itself, and peak memory is its own; kernels are loaded before anything is timed. `python benchmarks/page.py`
+makes the page of the docs from the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+import traceback
+from importlib import metadata
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:  # run as a script
+    sys.path.insert(0, str(ROOT))
+
+import triscreen  # noqa: E402
+from benchmarks.cells import measure, name_of  # noqa: E402
+from benchmarks.cells.common import Context  # noqa: E402
+from benchmarks.datasets import Missing  # noqa: E402
+from benchmarks.experiments import EXPERIMENTS  # noqa: E402
+
+LIMIT = {False: 600.0, True: 30.0}  # seconds of a cell, full and quick
+_GRACE = 120.0  # and so much more for loading, set-up and grading
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "scs")
+
+
+def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=False, limit=None, interpreters=None,
+        isolate=True, say=print):  # fmt: skip
+    """Run the cells of some experiments (all by default) that have no file yet.
+
+    Parameters
+    ----------
+    experiments : sequence of str, optional
+    quick : bool
+        Small cells only, on data that come with scikit-learn: under three minutes.
+    data : path, optional
+        Folder of the data sets; by default the environment variable TRISCREEN_DATA.
+    out : path, optional
+        Folder of the results; by default ``benchmarks/results``, or ``benchmarks/results-quick``.
+    seeds : int, optional
+        Random subsamples, 5 by default (1 in quick mode); large data sets take fewer.
+    fetch : bool
+        Ask OpenML for what the folder does not have.
+    limit : float, optional
+        Seconds of one cell.
+    interpreters : dict, optional
+        Peer to Python that has it installed.
+    isolate : bool
+        Each cell in a process of its own.
+    say : callable
+        Takes one line of text.
+
+    Returns
+    -------
+    dict
+        How many cells were "done", "there" before, "missing" (no data) and "failed".
+    """
+    experiments = list(experiments or EXPERIMENTS)
+    for name in experiments:
+        if name not in EXPERIMENTS:
+            raise ValueError(f"experiment={name!r}: it must be one of {', '.join(EXPERIMENTS)}")
+    seeds = seeds or (1 if quick else 5)
+    folder = Path(out) if out else ROOT / "benchmarks" / ("results-quick" if quick else "results")
+    _claim(folder, quick, seeds)
+    options = {"folder": None if data is None else str(data), "fetch": fetch, "limit": limit or LIMIT[quick],
+               "interpreters": interpreters or {}}  # fmt: skip
+    cells = list(
+        {name_of(cell): cell for name in experiments for cell in EXPERIMENTS[name].cells(quick, seeds)}.items()
+    )
+    counts = dict.fromkeys(("done", "there", "missing", "failed"), 0)
+    about, absent = None, set()
+    try:
+        for number, (name, cell) in enumerate(cells, 1):
+            file = folder / f"{name}.json"
+            if file.exists():
+                counts["there"] += 1
+                continue
+            if cell.get("data") in absent:
+                counts["missing"] += 1
+                continue
+            about = about or _about()
+            begin = time.perf_counter()
+            status, result = (_in_a_process if isolate else _here)(cell, options)
+            if status == "missing":
+                absent.add(cell.get("data"))
+                counts["missing"] += 1
+                say(f"skipped: {result}")
+                continue
+            seconds = time.perf_counter() - begin
+            if status == "failed":
+                counts["failed"] += 1
+                say(f"[{number}/{len(cells)}] {name}: failed: {result.strip().splitlines()[-1]}")
+                continue
+            record = {"cell": cell, "status": status, "result": result, "seconds": seconds, **about,
+                      "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}  # fmt: skip
+            _write(file, record)
+            counts["done"] += 1
+            say(f"[{number}/{len(cells)}] {name}: {'cut after ' if status == 'cut' else ''}{seconds:.1f} s")
+    except KeyboardInterrupt:
+        say(
+            f"interrupted: {counts['done'] + counts['there']} of {len(cells)} cells are in {folder}; the same "
+            "command goes on"
+        )
+        raise
+    say(
+        f"{counts['done']} cells done, {counts['there']} were there, {counts['missing']} without data, "
+        f"{counts['failed']} failed; results in {folder}"
+    )
+    return counts
+
+
+def _claim(folder, quick, seeds):
+    """Say in the folder what kind of run it holds; refuse one of the other kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "run.json"
+    if file.exists():
+        known = json.loads(file.read_text())
+        if known["quick"] != quick:
+            kind = "a quick" if known["quick"] else "a full"
+            raise ValueError(f"out={str(folder)!r} holds {kind} run: take another folder")
+        seeds = max(seeds, known["seeds"])
+    _write(file, {"quick": quick, "seeds": seeds})
+
+
+def _write(file, content):
+    """Write JSON all at once: a file is whole, or not there."""
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    part.write_text(json.dumps(content) + "\n")
+    part.replace(file)
+
+
+def _here(cell, options):
+    """Run a cell in this process; return (status, result or message)."""
+    try:
+        result = measure(cell, Context(**options))
+    except Missing as error:
+        return "missing", str(error)
+    except Exception:
+        return "failed", traceback.format_exc()
+    return ("cut" if result.get("cut") else "ok"), result
+
+
+def _in_a_process(cell, options):
+    command = [sys.executable, str(Path(__file__).resolve()), "--cell", json.dumps([cell, options])]
+    try:
+        out = subprocess.run(command, capture_output=True, text=True, timeout=options["limit"] + _GRACE)
+    except subprocess.TimeoutExpired:
+        return "cut", {"cut": True, "why": f"over {options['limit'] + _GRACE:.0f} s"}
+    lines = out.stdout.strip().splitlines()
+    if out.returncode == 0 and lines:
+        status, result = json.loads(lines[-1])
+        return status, result
+    if out.returncode < 0:
+        return "failed", f"ended by signal {-out.returncode}"
+    return "failed", out.stderr or f"ended with code {out.returncode}"
+
+
+def _about():
+    """Return the machine, versions and commit."""
+    versions = {"python": platform.python_version(), "triscreen": triscreen.__version__}
+    versions |= {package: _version(package) for package in _PACKAGES}
+    return {"machine": _machine(), "versions": versions, "commit": _commit()}
+
+
+def _version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _machine():
+    cpu, memory = platform.processor() or platform.machine(), None
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = names[0] if names else cpu
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)
+    return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "gigabytes": memory, "system": platform.system()}  # fmt: skip
+
+
+def _commit():
+    def git(*arguments):
+        out = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True)
+        return out.stdout.strip() if out.returncode == 0 else None
+
+    try:
+        commit = git("rev-parse", "--short=12", "HEAD")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks")
+    except OSError:
+        return "unknown"
+    return "unknown" if commit is None else commit + (" with changes" if changed else "")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("experiments", nargs="*", metavar="experiment", help="all of them by default")
+    parser.add_argument("--quick", action="store_true", help="small cells, under three minutes")
+    parser.add_argument("--data", help="folder of the data sets; by default the environment variable TRISCREEN_DATA")
+    parser.add_argument(
+        "--out", help="folder of the results; by default benchmarks/results or benchmarks/results-quick"
+    )
+    parser.add_argument("--seeds", type=int, help="random subsamples: 5, or 1 with --quick")
+    parser.add_argument("--limit", type=float, help="seconds of one cell: 600, or 30 with --quick")
+    parser.add_argument("--fetch", action="store_true", help="ask OpenML for data that the folder does not have")
+    parser.add_argument("--python", action="append", default=[], metavar="PEER=interpreter",
+                        help="the Python that has a peer installed (see solvers/_peers.py)")  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="say what there is, and end")
+    wanted = parser.parse_args(arguments)
+    if wanted.list:
+        for name, experiment in EXPERIMENTS.items():
+            count = len(experiment.cells(wanted.quick, wanted.seeds or (1 if wanted.quick else 5)))
+            print(f"{name:10s} {count:4d} cells  {experiment.TITLE}")
+        return 0
+    if any("=" not in item for item in wanted.python):
+        parser.error(f"--python {wanted.python[0]}: it must be PEER=interpreter")
+    try:
+        counts = run(
+            wanted.experiments, wanted.quick, wanted.data, wanted.out, wanted.seeds, wanted.fetch, wanted.limit,
+            dict(item.split("=", 1) for item in wanted.python), say=lambda text: print(text, flush=True),
+        )  # fmt: skip
+    except ValueError as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        return 130
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--cell"]:
+        print(json.dumps(_here(*json.loads(sys.argv[2]))))
+    else:
+        sys.exit(main())
