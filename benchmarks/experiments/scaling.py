@@ -28,7 +28,8 @@ def threads(quick):
 
 def cells(quick, seeds):
     listed = [row for rows in (QUICK if quick else GROWTH).values() for row in rows]
-    return [_cell(row) for row in listed + ([] if quick else ALL) + threads(quick)]
+    found = [_cell(row) for row in listed + ([] if quick else ALL) + threads(quick)]
+    return [cell for number, cell in enumerate(found) if cell not in found[:number]]  # some are in two lists
 
 
 def _row(one, kind=""):
