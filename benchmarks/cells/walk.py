@@ -12,12 +12,16 @@ def measure(context, data, case, seed, ratio=0.9, length=None, k="paper", loss="
     """Return rates and seconds for each lambda; with repeats, the smallest seconds."""
     made = setting(context, data, seed, k, loss)
     lambdas = made.lambdas(data, ratio, length)
-    for _ in walk(made.problem, lambdas[:4], case):
+    # The hinge is solved by smoothing, ever sharper: at small lambda too much for a gradient method.
+    options = {"solver": "auto" if loss == "hinge" else "bb"}
+    for _ in walk(made.problem, lambdas[:4], case, **options):
         pass  # warm
     wanted, total = graded(len(lambdas)), made.problem.triplets.n_triplets
     rows, metrics = [], []
     for turn in range(repeats):
-        for t, (sol, seconds, screening) in enumerate(walk(made.problem, lambdas, case, until=context.until)):
+        for t, (sol, seconds, screening) in enumerate(
+            walk(made.problem, lambdas, case, until=context.until, **options)
+        ):
             if turn == 0:
                 rows.append({"seconds": seconds, "screening": screening, "n_iter": sol.n_iter, "passes": sol.passes,
                              "converged": sol.converged, "rates": decided(sol.screening, total)})  # fmt: skip

@@ -124,5 +124,5 @@ def new_figure(columns=1, rows=1, width=7.2, height=3.0, **more):
 
 def style(case):
     """How the line of a method is drawn."""
-    dashes = {"linear": "--", "semidefinite": ":"}
+    dashes = {"linear": "--", "semidefinite": ":", "mid": (0, (4, 3))}  # MID lies on others: let them show through
     return {"color": COLOURS[case], "linestyle": dashes.get(case.rpartition("+")[2], "-"), "linewidth": 1.5}

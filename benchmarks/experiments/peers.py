@@ -97,7 +97,7 @@ def sentences(got, names):
 
 
 def draw(got, names, peers):
-    fig, axes = common.new_figure(columns=len(names), width=max(4.0, 2.3 * len(names)), height=2.9, squeeze=False)
+    fig, axes = common.new_figure(columns=len(names), width=max(6.5, 2.3 * len(names)), height=2.9, squeeze=False)
     colours = ("#999999", "#e69f00", "#d55e00", "#8c510a", "#cc79a7", "#009e73", "#0072b2", "#000000")
     markers = "sv^<>DoP"
     style = dict(zip((*PEERS, *OURS), zip(colours, markers, strict=True), strict=True))

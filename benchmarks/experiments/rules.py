@@ -105,6 +105,7 @@ def draw(got, title, extra=None, zoom=True):
                     xlim=(later[len(later) // 2], later[-1]))  # fmt: skip
     for ax in np.ravel(axes):
         ax.set_xlabel("-log10(lambda)")
+        ax.locator_params(axis="x", nbins=6)
         ax.grid(visible=True, alpha=0.25)
     handles, labels = rate.get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))

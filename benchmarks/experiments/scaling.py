@@ -96,7 +96,7 @@ def _slope(found, axis, what):
 
 
 def draw(growth):
-    fig, axes = common.new_figure(columns=len(growth), width=max(4.0, 2.9 * len(growth)), height=2.9, squeeze=False)
+    fig, axes = common.new_figure(columns=len(growth), width=max(6.5, 2.9 * len(growth)), height=2.9, squeeze=False)
     for ax, (axis, found) in zip(axes[0], growth.items(), strict=True):
         x = [one[axis] for one in found]
         for what, name, colour in (
