@@ -18,7 +18,11 @@ from sklearn import datasets as sklearn_datasets
 
 
 class Missing(LookupError):
-    """A data set is not there."""
+    """What a cell needs is not there: a data set, or a peer (``key`` says which of its parameters)."""
+
+    def __init__(self, message, key="data"):
+        super().__init__(message)
+        self.key = key
 
 
 def scaled(X):

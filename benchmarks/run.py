@@ -67,7 +67,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
     Returns
     -------
     dict
-        How many cells were "done", "there" before, "missing" (no data) and "failed".
+        How many cells were "done", "there" before, "missing" (no data, no peer) and "failed".
     """
     experiments = list(experiments or EXPERIMENTS)
     for name in experiments:
@@ -89,16 +89,16 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
             if file.exists():
                 counts["there"] += 1
                 continue
-            if cell.get("data") in absent:
+            if any(cell.get(key) == value for key, value in absent):
                 counts["missing"] += 1
                 continue
             about = about or _about()
             begin = time.perf_counter()
             status, result = (_in_a_process if isolate else _here)(cell, options)
             if status == "missing":
-                absent.add(cell.get("data"))
+                absent.add((result["key"], cell[result["key"]]))
                 counts["missing"] += 1
-                say(f"skipped: {result}")
+                say(f"skipped: {result['message']}")
                 continue
             seconds = time.perf_counter() - begin
             if status == "failed":
@@ -117,7 +117,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
         )
         raise
     say(
-        f"{counts['done']} cells done, {counts['there']} were there, {counts['missing']} without data, "
+        f"{counts['done']} cells done, {counts['there']} were there, {counts['missing']} without data or peer, "
         f"{counts['failed']} failed; results in {folder}"
     )
     return counts
@@ -148,7 +148,7 @@ def _here(cell, options):
     try:
         result = measure(cell, Context(**options))
     except Missing as error:
-        return "missing", str(error)
+        return "missing", {"key": error.key, "message": str(error)}
     except Exception:
         return "failed", traceback.format_exc()
     return ("cut" if result.get("cut") else "ok"), result

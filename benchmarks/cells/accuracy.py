@@ -43,7 +43,7 @@ def split(context, name, seed):
 
 
 def measure(context, data, peer, seed):
-    """Return the error and the seconds, or why there are none: "timeout", "not installed", the peer's last words."""
+    """Return the error and the seconds, or why there are none; refuse a peer that is not installed."""
     from sklearn.neighbors import KNeighborsClassifier
 
     parts = split(context, data, seed)
@@ -57,9 +57,12 @@ def measure(context, data, peer, seed):
                                  env=_environment(peer))  # fmt: skip
         except subprocess.TimeoutExpired:
             return {"cut": True, "why": f"over {LIMIT} s"}
+    if "not usable here" in out.stderr:
+        raise datasets.Missing(
+            f"{peer} is not installed: --python {peer}=interpreter names a Python that has it", "peer"
+        )
     if out.returncode:
-        why = "not installed" if "not usable here" in out.stderr else out.stderr.strip().splitlines()[-1]
-        return {"cut": True, "why": why}
+        return {"cut": True, "why": (out.stderr.strip().splitlines() or ["no result"])[-1][:200]}
     got = json.loads(out.stdout)
     L = np.array(got["components"]).T
     near = KNeighborsClassifier(3).fit(parts[0] @ L, parts[2])

@@ -224,6 +224,18 @@ def test_a_missing_data_set_is_skipped_with_one_line_and_a_failure_costs_one_cel
     assert {"machine", "versions", "commit", "date", "seconds", "status", "result"} <= set(record)
 
 
+def test_a_peer_that_is_not_installed_is_skipped_with_one_line(tmp_path, monkeypatch):
+    def absent(context, data, peer, seed):
+        raise Missing(f"{peer} is not installed", "peer")
+
+    monkeypatch.setattr(cells.accuracy, "measure", absent)
+    said = []
+    counts = run.run(["peers"], False, out=tmp_path, seeds=1, isolate=False, say=said.append)
+    assert counts["missing"] == len(EXPERIMENTS["peers"].cells(False, 1))
+    assert sum("is not installed" in line for line in said) == 8  # once for each
+    assert not list(tmp_path.glob("accuracy*"))
+
+
 def test_an_interrupted_run_resumes(tmp_path, tiny, monkeypatch):
     said, measured, here = [], [], run._here
 
