@@ -35,7 +35,7 @@ def show(results):
               f"{percent((first + later) / 2)} of the triplets are decided before the first iteration, "
               f"{percent(float(got['pgb']['facts']['last_rate'][-1] or 0))} at the end of the last lambda."),
         claim("and the time is substantially improved.", gain > 1.5,
-              f"{sig(gain, 3)} times faster than without screening. {facts['converged']} of {len(facts['lambdas'])} "
+              f"{sig(gain, 3)} times as fast as without screening. {facts['converged']} of {len(facts['lambdas'])} "
               "lambdas "
               "reached the relative gap 1e-6 of the hinge itself."),
     ]  # fmt: skip

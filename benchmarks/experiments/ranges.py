@@ -53,7 +53,9 @@ def show(results):
         claim("a wide range of lambda can be screened, particularly for small lambda0.",
               reach[1e-6][2] > reach[1e-6][0],
               f"at 1e-6 the reach is {sig(reach[1e-6][0])} decades in the first third of the path and "
-              f"{sig(reach[1e-6][2])} in the last."),
+              f"{sig(reach[1e-6][2])} in the last. (Along the axis -log10(lambda) large lambda is where values are "
+              "small; "
+              "read like that, the sentence is about the first third.)"),
         claim("for large lambda the range is smaller, but the rate close to lambda0 is high.",
               reach[1e-6][0] < reach[1e-6][2] and own[1e-6][0] > 0.6,
               f"{percent(own[1e-6][0])} at the next lambda in the first third."),

@@ -15,7 +15,8 @@ SAMPLED = "gb+semidefinite"
 def walks(quick, seeds, case):
     if quick:
         return common.seeded({"kind": "walk", "case": case, **common.QUICK}, seeds)
-    return common.seeded({"kind": "walk", "case": case, "data": "segment", "repeats": 2}, seeds)
+    dear = "semidefinite" in case
+    return common.seeded({"kind": "walk", "case": case, "data": "segment", "repeats": 1 if dear else 2}, seeds)
 
 
 def sampled(quick, seeds):
