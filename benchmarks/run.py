@@ -4,9 +4,9 @@
 
 Every cell (one method on one data set and one subsample, say) is one JSON file with its numbers, the machine, versions,
 commit and date, written all at once. Cells that are there already are skipped: an interrupted run goes on with the same
-command. Each cell runs in a process of its own, so that one that takes too long can be ended, one that fails costs
-nothing but itself, and peak memory is its own; kernels are loaded before anything is timed. `python benchmarks/page.py`
-makes the page of the docs from the files.
+command. Each cell of a full run has a process of its own, so that one that takes too long can be ended, one that fails
+costs nothing but itself, and peak memory is its own; kernels are loaded before anything is timed. `python
+benchmarks/page.py` makes the page of the docs from the files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "sc
 
 
 def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=False, limit=None, interpreters=None,
-        isolate=True, say=print):  # fmt: skip
+        isolate=None, say=print):  # fmt: skip
     """Run the cells of some experiments (all by default) that have no file yet.
 
     Parameters
@@ -59,8 +59,8 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
         Seconds of one cell.
     interpreters : dict, optional
         Peer to Python that has it installed.
-    isolate : bool
-        Each cell in a process of its own.
+    isolate : bool, optional
+        Each cell in a process of its own; by default so in full mode (starting them is most of a quick run's time).
     say : callable
         Takes one line of text.
 
@@ -82,7 +82,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
         {name_of(cell): cell for name in experiments for cell in EXPERIMENTS[name].cells(quick, seeds)}.items()
     )
     counts = dict.fromkeys(("done", "there", "missing", "failed"), 0)
-    about, absent = None, set()
+    about, absent, isolate = None, set(), (not quick if isolate is None else isolate)
     try:
         for number, (name, cell) in enumerate(cells, 1):
             file = folder / f"{name}.json"

@@ -26,6 +26,10 @@ class Context:
     interpreters: dict = field(default_factory=dict)
 
     def __post_init__(self):
+        self.start()
+
+    def start(self):
+        """Time counts from now on."""
         self.until = time.perf_counter() + self.limit
 
     def interpreter(self, peer):
@@ -58,6 +62,7 @@ def setting(context, data, seed, k="paper", loss="smoothed", points=None, cone=N
     top = problem.lambda_max()
     facts = {"n": len(X), "d": X.shape[1], "classes": int(y.max()) + 1, "triplets": T.n_triplets, "pairs": T.n_pairs,
              "lambda_max": top}  # fmt: skip
+    context.start()
     return Setting(problem, X, y, top, k != "paper" or cone is not None, facts)
 
 

@@ -16,7 +16,7 @@ MAPS = ("gb", "pgb", "dgb", "rrpb")
 def walks(quick, seeds, case):
     if quick:
         return common.seeded({"kind": "walk", "case": case, **common.QUICK}, seeds)
-    return common.seeded({"kind": "walk", "case": case, "data": "phishing"}, min(seeds, 3))
+    return common.seeded({"kind": "walk", "case": case, "data": "phishing"}, min(seeds, 2))
 
 
 def cells(quick, seeds):

@@ -15,7 +15,7 @@ LABELS = {
     "metric-learn": "metric-learn LMNN", "pylmnn": "PyLMNN", "triscreen": "TripletMetric",
     "triscreen-cv": "TripletMetricCV",
 }  # fmt: skip
-SETS = ("wine", "cancer", "digits", "segment", "satimage")
+SETS = ("wine", "cancer", "digits", "segment")
 SEEDS = 2
 
 

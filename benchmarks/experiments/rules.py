@@ -143,7 +143,7 @@ def show(results):
         lines.append(
             claim("GB + linear decides slightly more than PGB.", later["gb+linear"] >= later["pgb"],
                   f"{percent(later['gb+linear'], 2)} and {percent(later['pgb'], 2)} in the later half."
-                  + (" The theorem puts GB + linear inside PGB, so what is missing is our rule's fault, not the paper's."
+                  + (" The theorem puts GB + linear inside PGB, so what is missing is our rule's fault."
                      if later["gb+linear"] < later["pgb"] else ""))
         )  # fmt: skip
     if extra is not None:

@@ -146,7 +146,7 @@ class PerTriplet:
         last = eta = None
         with threadpool_limits(1, "blas"):  # the blocks are what runs side by side
             for lam in lambdas:
-                if time.perf_counter() > until:
+                if last is not None and time.perf_counter() > until:
                     return
                 begin = time.perf_counter()
                 now, eta, steps, share = self.solve(lam, tol, last, screening, eta)

@@ -82,7 +82,7 @@ def walk(problem, lambdas, case, tol=1e-6, solver="bb", until=np.inf):
     with screening_clock() as clock, warnings.catch_warnings():
         warnings.simplefilter("ignore", ts.ConvergenceWarning)
         for lam in lambdas:
-            if time.perf_counter() > until:
+            if sol is not None and time.perf_counter() > until:
                 return
             clock.clear()
             begin = time.perf_counter()
