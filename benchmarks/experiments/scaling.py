@@ -79,9 +79,11 @@ def show(results):
     ]
     for axis, found in growth.items():
         slope = {what: _slope(found, axis, what) for what in ("pass", "solve", "megabytes")}
-        lines.append(f"- Against {axis} over the last doubling: a pass grows with the power {slope['pass']:.2f}, a "
-                     "solve with "
-                     f"{slope['solve']:.2f}, memory with {slope['megabytes']:.2f}.")  # fmt: skip
+        memory = f", memory with {slope['megabytes']:.2f}" if found[-2]["megabytes"] > 1 else ""
+        lines.append(
+            f"- Against {axis} over the last doubling: a pass grows with the power {slope['pass']:.2f}, a solve with "
+            f"{slope['solve']:.2f}{memory}."
+        )
     by_threads = {row["threads"]: results.get(_cell(row)) for row in threads(results.quick)}
     if by_threads.get(1) and by_threads.get(2):
         one, two = by_threads[1], by_threads[2]
