@@ -54,7 +54,12 @@ def evaluation(problem, lam, M):
 
 def per_triplet(baseline, lam, M):
     """The straightforward evaluation: differences, margins and gradient triplet by triplet, O(d^2) each, in GEMMs."""
-    return lambda: baseline.evaluate(M, lam)
+
+    def call():
+        with single_threaded_blas():  # its blocks run side by side already
+            return baseline.evaluate(M, lam)
+
+    return call
 
 
 def startup():
