@@ -31,18 +31,18 @@ def cells(quick, seeds):
 def gather(results, cases, wanted):
     """Return {case: (lambdas, first rates, seconds each, total seconds)}, means over seeds."""
     found = {case: list(filter(None, map(results.get, wanted(results.quick, results.seeds, case)))) for case in cases}
+    # A path that was cut is compared over the lambdas that all of them have.
+    shared = min((len(one["lambdas"]) for some in found.values() for one in some), default=0)
     return {
         case: {
-            "lambdas": some[0]["lambdas"][: min(len(one["lambdas"]) for one in some)],
-            "rate": mean_of(some, "first_rate"),
-            "end": mean_of(some, "last_rate"),
-            "seconds": mean_of(some, "seconds"),
-            "total": float(np.mean([common.total(one) for one in some])),
-            "passes": float(np.mean([np.sum(one["passes"]) for one in some])),
-            "screening": float(np.mean([np.sum(one["screening"]) for one in some])),
+            "lambdas": some[0]["lambdas"][:shared],
+            "rate": mean_of(some, "first_rate")[:shared],
+            "end": mean_of(some, "last_rate")[:shared],
+            "seconds": mean_of(some, "seconds")[:shared],
+            "total": float(np.mean([common.total(one, shared) for one in some])),
+            "passes": float(np.mean([np.sum(one["passes"][:shared]) for one in some])),
+            "screening": float(np.mean([np.sum(one["screening"][:shared]) for one in some])),
             "cut": any(one["cut"] for one in some),
-            "gap": max(one["worst_rel_gap"] for one in some),
-            "seeds": len(some),
             "facts": some[0],
         }
         for case, some in found.items()
@@ -71,7 +71,9 @@ def rate_table(got):
         "times faster than none",
         "part spent on screening",
     )
-    return common.table(header, rows)
+    cut = [NAMES[case] for case, one in got.items() if one["cut"]]
+    note = f"\n\nOver the first {len(one['lambdas'])} lambdas: {', '.join(cut)} came no further in time." if cut else ""
+    return common.table(header, rows) + note
 
 
 def draw(got, title, extra=None, zoom=True):
@@ -95,7 +97,9 @@ def draw(got, title, extra=None, zoom=True):
                     color=common.COLOURS[SAMPLED], linestyle="none")  # fmt: skip
     rate.set(title="decided before the first iteration", ylabel="share of triplets", ylim=(-0.02, 1.02))
     ratio.axhline(1, color="#999999", linewidth=0.8)
-    ratio.set(title="time over that of no screening", ylim=(0, None))
+    ratio.set(title="time over that of no screening", yscale="log")
+    ratio.yaxis.set_major_formatter("{x:g}")
+    ratio.yaxis.set_minor_formatter("")
     if zoom:
         best = np.nanmax([np.nanmax(one["rate"]) for case, one in got.items() if case != "none"])
         ends = [
