@@ -132,6 +132,13 @@ def test_report_info_and_bench(folder, tmp_path):
     assert json.loads(run("info", "--json")[0])["triscreen"] == ts.__version__
     results = json.loads(run("bench", "--quick", "--json")[0])["results"]
     assert all(r["numpy_seconds"] > 0 for r in results)
+    assert "data and output are for experiments" in refusal("bench", "-o", tmp_path)
+
+
+def test_bench_runs_experiments_of_a_checkout(tmp_path):
+    out, _ = run("bench", "exact", "--quick", "-o", tmp_path / "results")
+    assert "exact" in out
+    assert list((tmp_path / "results").rglob("*.json"))
 
 
 def test_demo_tells_the_story(tmp_path):

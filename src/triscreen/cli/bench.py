@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from triscreen.cli.common import Debug, Json, answer, command, table
+from triscreen.errors import InputError
 
 PATH = {"ratio": 0.9, "n_lambdas": 40, "tol": 1e-4}
 
 
 @command
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="The two smallest data sets only.")] = False,
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(help="Experiments of the folder benchmarks, or all of them: all.", show_default=False),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The smallest data only.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder of data sets, for experiments.", show_default=False)] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder of results, for experiments.", show_default=False)
+    ] = None,
     json: Json = False,
     debug: Debug = False,
 ):
     """Measure this machine on the embedded data sets: a path with and without screening, and one pass.
 
-    A pass through pairs is compared with a plain numpy evaluation of each triplet, in the same run.
+    With names of experiments (triscreen bench all): the paper's tables and figures and the peers, from a checkout.
 
     Example: triscreen bench --quick
     """
     from triscreen.datasets import EMBEDDED
+
+    if experiments:
+        return _experiments(experiments, quick, data, output)
+    if data is not None or output is not None:
+        raise InputError("data and output are for experiments: name some, or all of them with: triscreen bench all")
 
     results = [_measure(name) for name in (EMBEDDED[:2] if quick else EMBEDDED)]
     if json:
@@ -38,6 +55,18 @@ def bench(
     ]  # fmt: skip
     print("paths of 40 lambdas, k=10, ratio 0.9, gap 1e-4; one pass through pairs, and by numpy triplet by triplet")
     table(["data", "triplets", "path s", "without screening", "ratio", "pass ms", "numpy ms", "ratio"], rows)
+
+
+def _experiments(names, quick, data, output):
+    """Run the folder benchmarks of the checkout that this package is in."""
+    program = Path(__file__).parents[3] / "benchmarks" / "run.py"
+    if not program.exists():
+        raise InputError(f"experiments={names[0]!r}: they are in the folder benchmarks of a checkout, not in a package")
+    options = [] if names == ["all"] else names
+    options += ["--quick"] if quick else []
+    for name, value in (("--data", data), ("--out", output)):
+        options += [] if value is None else [name, str(value)]
+    return subprocess.run([sys.executable, str(program), *options]).returncode
 
 
 def _measure(name):
