@@ -54,3 +54,9 @@ def neighbour_error(Z, y, Z_test=None, y_test=None, k=3):
     """Return the share of points that their k nearest neighbours get wrong; without a test set, leave-one-out."""
     near = KNeighborsClassifier(min(k, len(Z) - (Z_test is None))).fit(Z, y)
     return float(1 - near.score(Z_test, y if Z_test is None else y_test))
+
+
+def comparison_error(Z, rows):
+    """Return the share of comparisons "a is closer to b than to c" that are not so by Euclidean distance in Z."""
+    a, b, c = (Z[column] for column in rows.T)
+    return float(1 - np.mean(np.linalg.norm(a - b, axis=1) < np.linalg.norm(a - c, axis=1)))

@@ -121,6 +121,11 @@ def test_comparisons_by_name(folder, tmp_path):
     assert ts.load(tmp_path / "c.model")[1].preprocessor is None
     out, _ = run("evaluate", tmp_path / "c.model", *points, "--json")
     assert json.loads(out)["right_after"] > max(0.9, json.loads(out)["right_before"])
+    out, _ = run("path", *points, "-o", tmp_path / "c.path", "--report", tmp_path / "c.html", "--json", "--ratio", 0.5)
+    told = json.loads(out)
+    assert told["n_triplets"] == 112  # a quarter is held out
+    assert told["error_after"] < told["error_before"]
+    assert "comparisons not learned from" in (tmp_path / "c.html").read_text()
 
 
 def test_report_info_and_bench(folder, tmp_path):

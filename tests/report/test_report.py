@@ -95,6 +95,18 @@ def test_all_triplets_have_a_report_without_maps(made):
     assert numbers(render(path))["errors"] is not None
 
 
+def test_held_out_comparisons_are_an_error_too(made):
+    _, problem, X, *_ = made
+    rows = problem.triplets.indices()
+    learned = ts.Problem(X, ts.given_triplets(rows[::2]))
+    path = ts.solve_path(learned, ratio=0.3, tol=1e-3)
+    facts = gather(path, learned, X, None, comparisons_test=rows[1::2])
+    Z = X @ path.components(facts["frames"][2]).T
+    near, far = (np.linalg.norm(Z[rows[1::2, 0]] - Z[rows[1::2, k]], axis=1) for k in (1, 2))
+    assert facts["errors"][2] == pytest.approx(np.mean(near >= far))
+    assert "comparisons not learned from" in render(path)
+
+
 def test_what_does_not_belong_together_is_refused(made):
     path, problem, X, y, *_ = made
     with pytest.raises(

@@ -102,14 +102,14 @@ def evaluate(
     Example: triscreen evaluate wine.model wine
     """
     from triscreen.datasets import read_comparisons
-    from triscreen.selection import neighbour_error
+    from triscreen.selection import comparison_error, neighbour_error
 
     scaling, metric = _load(model)
     if comparisons is not None:
         points = _points(data, scaling, label, drop, header, labelled=False, names=names)
         rows = read_comparisons(comparisons, points.row_names, len(points.X))
         before = scaling.transform(points.X)
-        shares = [_right(Z, rows) for Z in (before, metric.transform(before))]
+        shares = [1 - comparison_error(Z, rows) for Z in (before, metric.transform(before))]
         result = {"n_comparisons": len(rows), "right_before": shares[0], "right_after": shares[1]}
         text = f"share of {len(rows):,} comparisons in the right order"
     else:
@@ -168,14 +168,6 @@ def _points(data, scaling, label, drop, header, **more):
             f"{scaling.n_features_in_}; name a column of labels with --label, leave others out with --drop"
         )
     return points
-
-
-def _right(Z, rows):
-    """Return the share of comparisons in the right order by Euclidean distance in Z."""
-    import numpy as np
-
-    a, b, c = (Z[column] for column in rows.T)
-    return float(np.mean(np.linalg.norm(a - b, axis=1) < np.linalg.norm(a - c, axis=1)))
 
 
 def _write_csv(stream, Z, y):

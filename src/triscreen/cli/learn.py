@@ -79,7 +79,9 @@ def path(
         float | None,
         typer.Option(help="Relative gap for every lambda in between; it chooses them.", show_default=False),
     ] = None,
-    test_share: Annotated[float, typer.Option(help="Share of points held out for the error; 0: none.")] = 0.25,
+    test_share: Annotated[
+        float, typer.Option(help="Share of points (or comparisons) held out for the error; 0: none.")
+    ] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the choice of held-out points.")] = 0,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report too.", show_default=False)] = None,
     checkpoint: Checkpoint = None,
@@ -106,7 +108,12 @@ def path(
     from triscreen.cli.story import Story  # what is slow to import, once the data is good
     from triscreen.report import gather, write_report
 
-    X, y, X_test, y_test = _split(points.X, points.y, 0 if rows is not None else test_share, seed)
+    rows_test = None
+    if rows is None:
+        X, y, X_test, y_test = _split(points.X, points.y, test_share, seed)
+    else:
+        X, y, X_test, y_test = points.X, None, None, None
+        rows, _, rows_test, _ = _split(rows, None, test_share, seed)
     scaling = ts.Scaling(scale.value).fit(X)
     X, X_test = scaling.transform(X), None if X_test is None else scaling.transform(X_test)
     limits = {"n_jobs": jobs, "memory_budget": as_bytes(memory)}
@@ -119,7 +126,7 @@ def path(
         with progress("path", most, quiet) as seen:
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
                                   max_seconds=max_seconds, checkpoint=kept.folder, callback=seen)  # fmt: skip
-        gather(found, problem, X, y, X_test, y_test, feature_names=points.feature_names, source=points.name)
+        gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name)
         found.facts.update(scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
         ts.save(found, output)
         if report is not None:
@@ -260,12 +267,15 @@ def _read(data, comparisons, names, **choice):
 
 
 def _split(X, y, share, seed):
-    """Return (X, y, X_test, y_test), the last two None where nothing is held out."""
-    if share == 0:
+    """Return (X, y, X_test, y_test), the last two None where nothing is held out; y may be None."""
+    if share == 0 or len(X) < 2:
         return X, y, None, None
     import numpy as np
     from sklearn.model_selection import train_test_split
 
+    if y is None:
+        X, X_test = train_test_split(X, test_size=share, random_state=seed)
+        return X, None, X_test, None
     sizes = np.unique(y, return_counts=True)[1]
     parts = min(share, 1 - share) * len(y)
     balanced = sizes.min() > 1 and parts >= len(sizes)

@@ -6,14 +6,15 @@ import numpy as np
 
 from triscreen.errors import InputError
 from triscreen.report import maps
-from triscreen.selection import neighbour_error
+from triscreen.selection import comparison_error, neighbour_error
 
 _FRAMES, _POINTS = 60, 600
 # Maps solve the problem again at so many lambdas, at fewer from _MANY triplets on, and not at all from _MOST on.
 _STOPS, _FEW_STOPS, _MANY, _MOST = 16, 8, 300_000, 3_000_000
 
 
-def gather(path, problem, X, y, X_test=None, y_test=None, feature_names=None, source="", k=3):
+def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None, feature_names=None, source="",
+           k=3):  # fmt: skip
     """Collect what `write_report` shows, and keep it as ``path.facts``; `triscreen.save` saves it with the path.
 
     Parameters
@@ -25,6 +26,8 @@ def gather(path, problem, X, y, X_test=None, y_test=None, feature_names=None, so
         Its points, and their labels (None: no labels, no errors and no colours).
     X_test, y_test : arrays, optional
         Held-out points: their k-nearest-neighbour error says which lambda is good.
+    comparisons_test : array, shape (m, 3), optional
+        Or held-out comparisons of the points X: the share of them in the wrong order says it.
     feature_names : list of str, optional
     source : str
         What the data are called.
@@ -58,11 +61,22 @@ def gather(path, problem, X, y, X_test=None, y_test=None, feature_names=None, so
     if y is not None:
         facts["sample_classes"] = codes[sample]
     facts["before"], facts["after"] = _views(path, X[sample], frames)
-    if X_test is not None and y is not None and len(X_test):
-        facts["error_before"] = neighbour_error(X, y, X_test, y_test, k)
-        maps_to = [_at_least_one(path.components(t)).T for t in frames]
-        facts["errors"] = np.array([neighbour_error(X @ L, y, X_test @ L, y_test, k) for L in maps_to])
-        facts["n_test"] = len(X_test)
+    error = None
+    if comparisons_test is not None and len(comparisons_test):
+        facts["n_test"], facts["error_of"] = len(comparisons_test), "comparisons"
+
+        def error(L):
+            return comparison_error(_mapped(X, L), comparisons_test)
+
+    elif X_test is not None and y is not None and len(X_test):
+        facts["n_test"], facts["error_of"] = len(X_test), "neighbours"
+
+        def error(L):
+            return neighbour_error(_mapped(X, L), y, _mapped(X_test, L), y_test, k)
+
+    if error is not None:
+        facts["error_before"] = error(None)
+        facts["errors"] = np.array([error(path.components(t)) for t in frames])
     triplets = problem.triplets
     if len(path) > 1 and triplets.numbered and triplets.n_triplets < _MOST:
         stops = 1 + _spread(len(path) - 1, _STOPS if triplets.n_triplets < _MANY else _FEW_STOPS)
@@ -113,6 +127,8 @@ def _flat(Z, like):
     return flat @ (left @ right)
 
 
-def _at_least_one(L):
-    """Return L, or one row of zeros for a metric that is zero."""
-    return L if len(L) else np.zeros((1, L.shape[1]))
+def _mapped(X, L):
+    """Return X L', X itself where L is None; a metric of zero has one direction of zeros."""
+    if L is None:
+        return X
+    return X @ L.T if len(L) else np.zeros((len(X), 1))

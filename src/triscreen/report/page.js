@@ -28,7 +28,7 @@ if (D.after) {
   const bare = { showticklabels: false, zeroline: false };
   add("learned", "points", "The points, before and after",
     "Each point along the two directions in which the points spread most: left by plain Euclidean distance, right by the learned metric. " +
-    "Learning pays where the colours come apart." + (D.n_points > D.before.length ? ` A sample of ${D.before.length} points.` : ""),
+    (D.classes ? "Learning pays where the colours come apart." : "") + (D.n_points > D.before.length ? ` A sample of ${D.before.length} points.` : ""),
     (f) => [[...scatter(D.before, ["x", "y"], true), ...scatter(D.after[f], ["x2", "y2"], false)], {
       grid: { rows: 1, columns: 2, pattern: "independent" }, xaxis: { ...bare, title: { text: "before" } }, yaxis: bare,
       xaxis2: { ...bare, title: { text: "after" } }, yaxis2: bare, legend: { orientation: "h", y: 1.02, yanchor: "bottom" } }],
@@ -84,8 +84,8 @@ if (D.ranges) {
     (f) => [{ x: [[frameShare[f], frameShare[f]]] }, [1]]);
 }
 if (D.errors) {
-  add("chosen", "errors", "Error on points not learned from",
-    `Share of ${D.n_test} held-out points that their ${D.k} nearest neighbours get wrong. Dashed: plain Euclidean distance.`,
+  add("chosen", "errors", "Error on what was not learned from",
+    D.error_said[0].toUpperCase() + D.error_said.slice(1) + ". Dashed: plain Euclidean distance.",
     (f) => [[line(frameShare, D.errors, "learned", { mode: "lines+markers", line: { color: css("--accent") } }),
       line([frameShare[0], frameShare[frameShare.length - 1]], [D.error_before, D.error_before], "Euclid", { line: { dash: "dash", color: css("--soft") } }),
       dot(frameShare[f], D.errors[f])],

@@ -59,7 +59,7 @@ def render(path):
         tiles="\n".join(_tiles(data)),
         table=_table(data),
         last=len(data["frames"]) - 1,
-        first=data["best"] if data["best"] is not None else len(data["frames"]) - 1,
+        first=data["best"] if data["best"] is not None else len(data["frames"]) // 2,
         # A script ends at the first "</", whatever it is in.
         data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         plotly=get_plotlyjs(),
@@ -98,6 +98,12 @@ def numbers_of(path):
         "errors": None if errors is None else _short(errors),
         "best": None if errors is None else int(np.argmin(errors)),
     }
+    if errors is not None:
+        data["error_said"] = (
+            f"error of {data['k']} nearest neighbours on {data['n_test']:,} points not learned from"
+            if facts["error_of"] == "neighbours"
+            else f"share in the wrong order of {data['n_test']:,} comparisons not learned from"
+        )
     for name in ("before", "after", "sample_classes", "dynamic", "ranges"):
         data[name] = _short(facts[name]) if facts.get(name) is not None else None
     for name in ("stops", "dynamic_iterations"):
@@ -145,8 +151,7 @@ def _tiles(data):
     yield _tile(f"{gap:.1e}", said)
     if data["errors"] is not None:
         best = data["errors"][data["best"]]
-        said = (f"error of {data['k']} nearest neighbours on {data['n_test']:,} points not learned from: before → at "
-                "the lambda that is best for them (a little too kind, therefore)")  # fmt: skip
+        said = f"{data['error_said']}: before → at the lambda that is best for them (a little too kind, therefore)"
         yield _tile(f"{data['error_before']:.1%} → {best:.1%}", said)
 
 
