@@ -156,6 +156,15 @@ def test_a_small_lambda_is_walked_to(loss, solver):
         is_certified(problem, ended)
 
 
+@pytest.mark.parametrize("bound", ["rpb", "rrpb"])
+def test_the_end_of_a_rough_walk_is_no_solution_to_screen_from(bound):
+    case = make_case(9, n=40, d=6, m=400)
+    sol = ts.solve(case.problem, 1e-4 * case.problem.lambda_max(), screening=ts.Screening((bound, "mid"), every=5))
+    assert sol.converged
+    assert {event["sphere"] for event in sol.screening} == {"mid"}
+    is_certified(case.problem, sol)
+
+
 def test_ctrl_c_on_the_way_to_a_small_lambda():
     case = make_case(9, n=40, d=6, m=400)
     lam = 1e-6 * case.problem.lambda_max()

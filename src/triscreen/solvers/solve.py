@@ -98,7 +98,7 @@ def solve(
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
     try:
         if start is None:
-            M, lam0, smoothing = _walk_down(problem, lam, solver, M, monitor)
+            M, smoothing = _walk_down(problem, lam, solver, M, monitor)
         if monitor.stopped_by is None:
             solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
         else:
@@ -125,10 +125,13 @@ def solve(
 
 
 def _walk_down(problem, lam, solver, M, monitor):
-    """Return (M, lam0, smoothing) to begin with: zero, or the end of a rough walk over larger lambdas."""
+    """Return (M, smoothing) to begin with: zero, or the end of a rough walk over larger lambdas.
+
+    It is no solution for any lambda: spheres that look from one ("rpb" would believe it to be exact) must not see it.
+    """
     if "_lambda_max" not in vars(problem):
         monitor.passes += 1.5
-    lam0 = smoothing = stopped_by = None
+    smoothing = stopped_by = None
     top, tol = problem._lambda_max, monitor.tol
     lambdas = []
     if lam < _SMALL * top:
@@ -145,7 +148,7 @@ def _walk_down(problem, lam, solver, M, monitor):
             break
     monitor.turn_to(lam, tol)
     monitor.stopped_by = stopped_by
-    return M, lam0, smoothing
+    return M, smoothing
 
 
 def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
