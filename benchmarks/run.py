@@ -105,7 +105,8 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
                 counts["failed"] += 1
                 say(f"[{number}/{len(cells)}] {name}: failed: {result.strip().splitlines()[-1]}")
                 continue
-            record = {"cell": cell, "status": status, "result": result, "seconds": seconds, **about,
+            record = {"cell": cell, "status": status, "result": result, "seconds": seconds,
+                      "limit": options["limit"], **about,
                       "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}  # fmt: skip
             _write(file, record)
             counts["done"] += 1
