@@ -70,6 +70,11 @@ def total(numbers, upto=None):
     return float(np.sum(seconds[:upto]))
 
 
+def reached(numbers):
+    """How many lambdas a path came to."""
+    return numbers["lambdas"] if isinstance(numbers["lambdas"], int) else len(numbers["lambdas"])
+
+
 def table(header, rows):
     """Return a markdown table; cells are texts."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]

@@ -24,7 +24,7 @@ def cells_of(quick, data):
         where = {**common.QUICK, "data": data}
     else:
         where = {"data": data}
-    base = [{"kind": "per_triplet", "screening": on, **where, "seed": 0} for on in (False, True)]
+    base = [{"kind": "per_triplet", "case": case, **where, "seed": 0} for case in ("none", "rrpb+pgb")]
     pairs = [walks(quick, 1, data, case)[0] for case in ("none", "rrpb+pgb")]
     return [*base, *pairs, ours(quick, 1, data)[0]]
 
@@ -43,14 +43,18 @@ def show(results):
         found = [results.get(cell) for cell in cells_of(results.quick, data)]
         if found[0] is None or found[1] is None or found[2] is None:
             continue
-        reached = min(_length(one) for one in found if one)
+        reached = min(common.reached(one) for one in found if one)
         seconds = [common.total(one, reached) if one else np.nan for one in found]
         figure[data] = seconds
         facts = found[0]
-        wanted = _length(found[2])
+        wanted = common.reached(found[2])
         rows = []
         for (name, what), one, now in zip(STEPS, found, seconds, strict=True):
-            far = "" if one is None or _length(one) == wanted else f" (whole path: cut after {_length(one)} lambdas)"
+            far = (
+                ""
+                if one is None or common.reached(one) == wanted
+                else f" (whole path: cut after {common.reached(one)} lambdas)"
+            )
             rows.append((name, what + far, sig(now, 3), f"{seconds[0] / now:.1f}" if np.isfinite(now) else "",
                          "" if one is None else f"{one['worst_rel_gap']:.1e}"))  # fmt: skip
         lines += [
@@ -84,10 +88,6 @@ def in_short(seconds):
         (pairs / ours_, "our default, working set and solver, {:.1f} times over pairs alone"),
     )
     return ", ".join(text.format(gain) for gain, text in gains if np.isfinite(gain))
-
-
-def _length(found):
-    return found["lambdas"] if isinstance(found["lambdas"], int) else len(found["lambdas"])
 
 
 def draw(figure):

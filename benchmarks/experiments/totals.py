@@ -77,58 +77,76 @@ def cells(quick, seeds):
     ]
 
 
-def gather(results):
-    """Return {data: {case: (mean seconds, part of screening, cut)}}."""
-    out = {}
-    for data in sets(results.quick):
-        for case in (*CASES, "auto"):
-            wanted = (
-                ours(results.quick, results.seeds, data) if case == "auto"
-                else walks(results.quick, results.seeds, data, case)
-            )  # fmt: skip
-            found = list(filter(None, map(results.get, wanted)))
-            if found:
-                seconds = float(np.mean([common.total(one) for one in found]))
-                inside = (
-                    None if case in ("none", "auto") else float(np.mean([np.sum(one["screening"]) for one in found]))
-                )
-                out.setdefault(data, {})[case] = (seconds, inside, any(one["cut"] for one in found))
-    return {data: cases for data, cases in out.items() if "none" in cases}
+def wanted(quick, seeds, data, case):
+    return ours(quick, seeds, data) if case == "auto" else walks(quick, seeds, data, case)
+
+
+def gather(results, names, cases, wanted):
+    """Return {data: {case: (mean seconds, part of screening)}}, and {data: lambdas} where not all came to the end.
+
+    A path that was cut at its time limit is compared over the lambdas that all of its data set have.
+    """
+    out, reach = {}, {}
+    for data in names:
+        found = {case: list(filter(None, map(results.get, wanted(results.quick, results.seeds, data, case))))
+                 for case in cases}  # fmt: skip
+        if not found["none"]:
+            continue
+        every = [one for some in found.values() for one in some]
+        upto = min(map(common.reached, every))
+        if any(one["cut"] for one in every):
+            reach[data] = upto
+        out[data] = {
+            case: (
+                float(np.mean([common.total(one, upto) for one in some])),
+                float(np.mean([np.sum(one["screening"][:upto]) for one in some]))
+                if case not in ("none", "auto")
+                else None,
+            )
+            for case, some in found.items()
+            if some
+        }
+    return out, reach
 
 
 def show(results):
-    got = gather(results)
+    return shown(results.quick, *gather(results, sets(results.quick), (*CASES, "auto"), wanted), "totals")
+
+
+def shown(quick, got, reach, name):
+    """Table, verdicts and figure; the baseline per triplet has the same shape."""
     if not got:
         return "Not run.\n", {}
+    cases = [case for case in (*CASES, "auto") if any(case in found for found in got.values())]
     rows = []
-    for case in (*CASES, "auto"):
+    for case in cases:
         row = [NAMES[case]]
-        for data, cases in got.items():
-            if case not in cases:
+        for data, found in got.items():
+            if case not in found:
                 row.append("")
                 continue
-            seconds, inside, cut = cases[case]
-            text = f"{cases['none'][0] / seconds:.2f}" if not cut else "cut"
-            text += f" ({sig(seconds, 3)} s" + (f", screening {sig(inside)})" if inside is not None else ")")
-            if case in PAPER and not results.quick:
+            seconds, inside = found[case]
+            text = f"{found['none'][0] / seconds:.2f} ({sig(seconds, 3)} s"
+            text += f", screening {sig(inside)})" if inside is not None else ")"
+            if case in PAPER and not quick:
                 text += f" / {PAPER['none'][data] / PAPER[case][data]:.2f}"
             row.append(text)
         rows.append(row)
     header = ["", *(data + (f" (for {DATA[data].stands_for})" if DATA[data].stands_for else "") for data in got)]
+    cut = [f"{data}: the first {upto} lambdas, which is as far as all came in time" for data, upto in reach.items()]
     lines = [
         "Times faster than no screening (our seconds, and those of screening in them) / the same ratio in the "
-        "paper's table:",
+        "paper's table" + (f" ({'; '.join(cut)})" if cut else "") + ":",
         "",
         common.table(header, rows),
         "",
-        *verdicts(got, results.quick),
+        *verdicts(got, quick),
     ]
-    return "\n".join(lines) + "\n", {"totals": draw(got, results.quick)}
+    return "\n".join(lines) + "\n", {name: draw(got, quick, cases[1:])}
 
 
 def verdicts(got, quick):
-    speed = {data: {case: cases["none"][0] / one[0] for case, one in cases.items() if not one[2]}
-             for data, cases in got.items()}  # fmt: skip
+    speed = {data: {case: cases["none"][0] / one[0] for case, one in cases.items()} for data, cases in got.items()}
     whole = {data: ratios for data, ratios in speed.items() if {"gb", "pgb", "dgb", "rrpb", "rrpb+pgb"} <= set(ratios)}
     if not whole:
         return []
@@ -161,18 +179,14 @@ def verdicts(got, quick):
     return lines
 
 
-def draw(got, quick):
-    """Bars: times faster than no screening, ours full, the paper's hollow."""
-    shown = (*CASES[1:], "auto")
+def draw(got, quick, shown):
+    """Bars: times faster than no screening, and a dash where the paper is."""
     fig, ax = common.new_figure(width=9.0, height=3.2)
     width = 0.8 / len(shown)
     colours = {**common.COLOURS, "auto": "#7f7f7f"}
     for number, case in enumerate(shown):
         place = np.arange(len(got)) + (number - (len(shown) - 1) / 2) * width
-        ours_ = [
-            cases["none"][0] / cases[case][0] if case in cases and not cases[case][2] else np.nan
-            for cases in got.values()
-        ]
+        ours_ = [cases["none"][0] / cases[case][0] if case in cases else np.nan for cases in got.values()]
         ax.bar(place, ours_, width * 0.9, color=colours[case], label=NAMES[case])
         if case in PAPER and not quick:
             theirs = [PAPER["none"][data] / PAPER[case][data] for data in got]

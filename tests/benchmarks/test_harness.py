@@ -15,6 +15,7 @@ from benchmarks.experiments import EXPERIMENTS
 from benchmarks.experiments.common import QUICK
 from benchmarks.objective import Objective, Refused
 from benchmarks.solvers import exact
+from benchmarks.solvers.per_triplet import CASES as BASELINE_CASES
 from benchmarks.solvers.per_triplet import PerTriplet
 from benchmarks.solvers.triscreen import CASES, screening_clock, walk
 
@@ -100,28 +101,29 @@ def test_the_per_triplet_baseline_agrees_with_the_problem():
     assert state.gap == pytest.approx(case.problem.certificate(M, lam).gap, rel=1e-10)
 
 
+@pytest.mark.parametrize("bounds", [name for name in BASELINE_CASES if name != "none"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_baselines_screening_is_safe(seed):
+def test_the_baselines_screening_is_safe(seed, bounds, monkeypatch):
     case = make_case(seed, n=40, d=3, kind="knn")
-    lams = case.problem.lambda_max() * 0.8 ** np.arange(22)
     baseline, decided = PerTriplet(case.X, case.indices, case.gamma), 0
+    everything, screen = PerTriplet(case.X, case.indices, case.gamma), baseline.screen
+
+    def watched(margins, radius):
+        nonlocal decided
+        left = baseline.left
+        keep = screen(margins, radius)
+        gone, linear = left[~keep], margins[~keep] < 1
+        m, room = everything.margins(best.M)[gone], baseline.norms[gone] * best.radius
+        assert (m[linear] < 1 - case.gamma + room[linear]).all()
+        assert (m[~linear] > 1 - room[~linear]).all()
+        decided += len(gone)
+        return keep
+
+    monkeypatch.setattr(baseline, "screen", watched)
     last = eta = None
-    for lam in lams:
+    for lam in case.problem.lambda_max() * 0.8 ** np.arange(22):
         best = ts.solve(case.problem, lam, tol=1e-12)
-        now, eta, _, _ = baseline.solve(lam, 1e-6, last, True, eta)
-        # What the last screening of this lambda left is gone by now: decide once more, from the optimum before.
-        if last is not None:
-            baseline.reset(np.zeros((3, 3)))
-            old, lam0 = last
-            size, scale = np.linalg.norm(old.M), (lam0 + lam) / (2 * lam)
-            radius = (lam0 - lam) / (2 * lam) * size + lam0 / lam * np.sqrt(2 * old.gap / lam0)
-            keep = baseline.screen(scale * old.margins, radius)
-            m = PerTriplet(case.X, case.indices[~keep], case.gamma).margins(best.M)
-            room = baseline.norms[~keep] * best.radius
-            linear = scale * old.margins[~keep] < 1
-            assert (m[linear] < 1 - case.gamma + room[linear]).all()
-            assert (m[~linear] > 1 - room[~linear]).all()
-            decided += int((~keep).sum())
+        now, eta, _, _ = baseline.solve(lam, 1e-6, last, bounds, eta)
         assert now.gap <= 1e-6 * now.primal
         assert np.linalg.norm(now.M - best.M) <= np.sqrt(2 * now.gap / lam) + best.radius
         last = (now, lam)
