@@ -75,9 +75,10 @@ def head(results):
     records = list(results.records.values())
     if not records:
         raise ValueError("the run has no result yet: nothing to show")
-    graded = [record["result"] for record in records if record["result"].get("graded")]
+    races = [record["result"] for record in records if "cases" in record["result"]]
+    graded = [one for race in races for one in race["cases"].values()]
     worst = max((one["worst_rel_gap"] for one in graded), default=float("nan"))
-    counts = [one["lambdas"] if isinstance(one["lambdas"], int) else len(one["lambdas"]) for one in graded]
+    counts = [len(one["seconds"]) for one in graded]
     return HEAD.format(
         about=about(records, results),
         graded=sum(one["graded"] for one in graded),

@@ -34,7 +34,7 @@ from benchmarks.datasets import Missing  # noqa: E402
 from benchmarks.experiments import EXPERIMENTS  # noqa: E402
 
 LIMIT = {False: 600.0, True: 30.0}  # seconds of a cell, full and quick
-_GRACE = 120.0  # and so much more for loading, set-up and grading
+_GRACE = 300.0  # and so much more for loading, set-up and grading
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "scs")
 
 

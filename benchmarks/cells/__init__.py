@@ -5,14 +5,12 @@ A cell is a dict {"kind": ..., parameters}; experiments list the cells they show
 
 from __future__ import annotations
 
-from benchmarks.cells import accuracy, dense, exact, per_triplet, ranges, sampled, scaling, walk
+from benchmarks.cells import accuracy, exact, race, ranges, sampled, scaling
 
 KINDS = {
-    "walk": walk,
+    "race": race,
     "sampled": sampled,
     "ranges": ranges,
-    "dense": dense,
-    "per_triplet": per_triplet,
     "accuracy": accuracy,
     "exact": exact,
     "scaling": scaling,
@@ -27,5 +25,6 @@ def measure(cell, context):
 
 def name_of(cell):
     """Return the name of a cell, which is that of its file."""
-    more = [f"{key}={value}" for key, value in sorted(cell.items()) if key != "kind"]
+    texts = {key: "-".join(value) if isinstance(value, list) else value for key, value in sorted(cell.items())}
+    more = [f"{key}={text}" for key, text in texts.items() if key != "kind"]
     return ",".join([cell["kind"], *more])

@@ -79,7 +79,6 @@ def grade(setting, metrics):
     return {
         "graded": len(scores),
         "worst_rel_gap": max((score.rel_gap for score in scores), default=None),
-        "primals": [[lam, score.primal] for (_, lam, _), score in zip(metrics, scores, strict=True)],
     }
 
 

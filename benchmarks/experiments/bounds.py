@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.experiments import common
+from benchmarks.experiments import common, totals
 from benchmarks.experiments.common import NAMES, claim, percent, sig
 from benchmarks.experiments.rules import draw, gather, halves, rate_table
 
@@ -13,20 +13,13 @@ CASES = ("none", "gb", "pgb", "dgb", "rrpb", "mid")
 MAPS = ("gb", "pgb", "dgb", "rrpb")
 
 
-def walks(quick, seeds, case):
-    if quick:
-        return common.seeded({"kind": "walk", "case": case, **common.QUICK}, seeds)
-    return common.seeded({"kind": "walk", "case": case, "data": "phishing"}, min(seeds, 2))
-
-
 def cells(quick, seeds):
-    return [cell for case in CASES for cell in walks(quick, seeds, case)]
+    return totals.races(quick, seeds, "wine" if quick else "phishing")
 
 
 def heat_maps(results):
     """One map per sphere: what is decided after each screening of each lambda, in the first subsample."""
-    shown = {case: results.get(walks(results.quick, results.seeds, case)[0]) for case in MAPS}
-    shown = {case: found for case, found in shown.items() if found}
+    shown = {case: results.races(cells(results.quick, results.seeds), case)[0] for case in MAPS}
     longest = min(40, max(len(row) for found in shown.values() for row in found["rates"]))
     fig, axes = common.new_figure(columns=len(shown), width=9.6, height=2.8, sharey=True, squeeze=False)
     for ax, (case, found) in zip(axes[0], shown.items(), strict=True):
@@ -43,7 +36,7 @@ def heat_maps(results):
 
 
 def show(results):
-    got = gather(results, CASES, walks)
+    got = gather(results, CASES, cells(results.quick, results.seeds))
     if not {"none", "gb", "pgb", "dgb", "rrpb"} <= set(got):
         return "Not run.\n", {}
     later = {case: halves(one["rate"])[1] for case, one in got.items() if case != "none"}

@@ -17,8 +17,8 @@ NAMES = {
                                                                                        "semidefinite", "pgb": "PGB",
     "pgb+linear": "PGB + linear", "pgb+semidefinite": "PGB + semidefinite", "dgb": "DGB", "dgb+linear": "DGB + linear",
     "dgb+semidefinite": "DGB + semidefinite", "rrpb": "RRPB", "rrpb+pgb": "RRPB + PGB", "mid": "MID (ours)",
-    "auto": "our default", "active": "active set", "active+rrpb": "active set + RRPB",
-    "active+rrpb+pgb": "active set + RRPB + PGB",
+    "path.none": "no screening", "path.auto": "our default", "path.active": "active set",
+    "path.active+rrpb": "active set + RRPB", "path.active+rrpb+pgb": "active set + RRPB + PGB",
 }  # fmt: skip
 # Quick cells: small problems from data that come with scikit-learn.
 QUICK = {"data": "wine", "ratio": 0.7, "length": 30, "k": 7}
@@ -36,24 +36,20 @@ class Results:
         record = self.records.get(name_of(cell))
         return None if record is None or "why" in record["result"] else record["result"]
 
+    def races(self, cells, case):
+        """Return what one method did in those of the races that were run, with the facts of the race."""
+        found = [one for one in map(self.get, cells) if one]
+        return [{**one, **one["cases"][case]} for one in found if case in one["cases"]]
+
     def why(self, cell):
         """Return why a cell has no numbers."""
         record = self.records.get(name_of(cell))
         return "not run" if record is None else record["result"].get("why", "")
 
-    def group(self, cells, key):
-        """Return {value of key: numbers of its cells that have any}, in the order of the cells."""
-        groups = {}
-        for cell in cells:
-            found = self.get(cell)
-            if found is not None:
-                groups.setdefault(cell[key], []).append(found)
-        return groups
 
-
-def seeded(cell, count):
-    """The same cell for so many random subsamples; the seed comes right after the method."""
-    return [{**cell, "seed": seed} for seed in range(count)]
+def races(cases, count, **where):
+    """The same race for so many random subsamples."""
+    return [{"kind": "race", "cases": list(cases), **where, "seed": seed} for seed in range(count)]
 
 
 def mean_of(found, key):
@@ -64,15 +60,22 @@ def mean_of(found, key):
     return np.where(count > 0, np.nansum(rows, axis=0) / np.maximum(count, 1), np.nan)
 
 
-def total(numbers, upto=None):
-    """Seconds of a path, of its first lambdas only if wanted."""
-    seconds = numbers["seconds"] if isinstance(numbers["seconds"], list) else numbers["seconds_each"]
-    return float(np.sum(seconds[:upto]))
+def total(found):
+    """Seconds of a path, mean over subsamples."""
+    return float(np.mean([np.sum(numbers["seconds"]) for numbers in found]))
 
 
-def reached(numbers):
-    """How many lambdas a path came to."""
-    return numbers["lambdas"] if isinstance(numbers["lambdas"], int) else len(numbers["lambdas"])
+def mean(found, key):
+    """Mean over subsamples of one number of a path."""
+    return float(np.mean([numbers[key] for numbers in found]))
+
+
+def how_far(found):
+    """A remark on races that were cut, or nothing."""
+    short = [numbers for numbers in found if numbers["cut"]]
+    if not short:
+        return ""
+    return f"the first {min(len(one['lambdas']) for one in short)} of {short[0]['wanted']} lambdas"
 
 
 def table(header, rows):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from benchmarks.experiments import common
 from benchmarks.experiments.common import NAMES, claim, percent, sig
-from benchmarks.experiments.rules import draw, gather, halves, rate_table, walks
+from benchmarks.experiments.rules import draw, gather, halves, rate_table
 
 TITLE = "Rules on DGB (segment)"
 CASES = ("none", "dgb", "dgb+linear", "dgb+semidefinite")
 
 
 def cells(quick, seeds):
-    return [cell for case in CASES for cell in walks(quick, min(seeds, 3), case)]
+    return common.races(CASES, min(seeds, 3), **(common.QUICK if quick else {"data": "segment", "repeats": 2}))
 
 
 def show(results):
-    got = gather(results, CASES, lambda quick, seeds, case: walks(quick, min(seeds, 3), case))
+    got = gather(results, CASES, cells(results.quick, results.seeds))
     if set(got) != set(CASES):
         return "Not run.\n", {}
     whole = {case: sum(halves(one["rate"])) / 2 for case, one in got.items() if case != "none"}

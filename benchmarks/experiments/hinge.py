@@ -10,17 +10,13 @@ TITLE = "The hinge with PGB (segment)"
 CASES = ("none", "pgb")
 
 
-def walks(quick, seeds, case):
-    where = {**common.QUICK, "length": min(12, common.QUICK["length"])} if quick else {"data": "segment"}
-    return common.seeded({"kind": "walk", "case": case, **where, "loss": "hinge"}, min(seeds, 2))
-
-
 def cells(quick, seeds):
-    return [cell for case in CASES for cell in walks(quick, seeds, case)]
+    where = {**common.QUICK, "length": min(12, common.QUICK["length"])} if quick else {"data": "segment"}
+    return common.races(CASES, min(seeds, 2), **where, loss="hinge")
 
 
 def show(results):
-    got = gather(results, CASES, walks)
+    got = gather(results, CASES, cells(results.quick, results.seeds))
     if set(got) != set(CASES):
         return "Not run.\n", {}
     first, later = halves(got["pgb"]["rate"])

@@ -12,37 +12,32 @@ CASES = ("none", "gb", "pgb", "gb+linear", "pgb+semidefinite")
 SAMPLED = "gb+semidefinite"
 
 
-def walks(quick, seeds, case):
-    if quick:
-        return common.seeded({"kind": "walk", "case": case, **common.QUICK}, seeds)
-    dear = "semidefinite" in case
-    return common.seeded({"kind": "walk", "case": case, "data": "segment", "repeats": 1 if dear else 2}, seeds)
+def races(quick, seeds):
+    return common.races(CASES, seeds, **(common.QUICK if quick else {"data": "segment", "repeats": 2}))
 
 
 def sampled(quick, seeds):
     where = {"data": "segment"} if not quick else {**common.QUICK, "stops": 5, "sample": 40}
-    return common.seeded({"kind": "sampled", "bound": "gb", **where}, min(seeds, 2))
+    return [{"kind": "sampled", "bound": "gb", **where, "seed": seed} for seed in range(min(seeds, 2))]
 
 
 def cells(quick, seeds):
-    return [cell for case in CASES for cell in walks(quick, seeds, case)] + sampled(quick, seeds)
+    return races(quick, seeds) + sampled(quick, seeds)
 
 
-def gather(results, cases, wanted):
-    """Return {case: (lambdas, first rates, seconds each, total seconds)}, means over seeds."""
-    found = {case: list(filter(None, map(results.get, wanted(results.quick, results.seeds, case)))) for case in cases}
-    # A path that was cut is compared over the lambdas that all of them have.
-    shared = min((len(one["lambdas"]) for some in found.values() for one in some), default=0)
+def gather(results, cases, cells):
+    """Return {case: lambdas, rates and seconds along the path, totals}, means over subsamples."""
+    found = {case: results.races(cells, case) for case in cases}
     return {
         case: {
-            "lambdas": some[0]["lambdas"][:shared],
-            "rate": mean_of(some, "first_rate")[:shared],
-            "end": mean_of(some, "last_rate")[:shared],
-            "seconds": mean_of(some, "seconds")[:shared],
-            "total": float(np.mean([common.total(one, shared) for one in some])),
-            "passes": float(np.mean([np.sum(one["passes"][:shared]) for one in some])),
-            "screening": float(np.mean([np.sum(one["screening"][:shared]) for one in some])),
-            "cut": any(one["cut"] for one in some),
+            "lambdas": some[0]["lambdas"],
+            "rate": mean_of(some, "first_rate"),
+            "end": mean_of(some, "last_rate"),
+            "seconds": mean_of(some, "seconds"),
+            "total": common.total(some),
+            "passes": common.mean(some, "passes"),
+            "screening": common.mean(some, "screening"),
+            "far": common.how_far(some),
             "facts": some[0],
         }
         for case, some in found.items()
@@ -71,8 +66,8 @@ def rate_table(got):
         "times faster than none",
         "part spent on screening",
     )
-    cut = [NAMES[case] for case, one in got.items() if one["cut"]]
-    note = f"\n\nOver the first {len(one['lambdas'])} lambdas: {', '.join(cut)} came no further in time." if cut else ""
+    far = next(iter(got.values()))["far"]
+    note = f"\n\nOver {far}: the race came no further in time." if far else ""
     return common.table(header, rows) + note
 
 
@@ -85,12 +80,7 @@ def draw(got, title, extra=None, zoom=True):
         if case != "none":
             for ax in (axes[0], axes[2]) if zoom else (axes[0],):
                 ax.plot(x, one["rate"], label=NAMES[case], **common.style(case))
-            shared = min(len(one["seconds"]), len(got["none"]["seconds"])) if "none" in got else 0
-            if shared:
-                ratio.plot(
-                    x[:shared], common.smooth(one["seconds"][:shared] / got["none"]["seconds"][:shared]),
-                    **common.style(case),
-                )  # fmt: skip
+            ratio.plot(x, common.smooth(one["seconds"] / got["none"]["seconds"]), **common.style(case))
     if extra is not None:
         for ax in (axes[0], axes[2]) if zoom else (axes[0],):
             ax.plot(common.minus_log(extra["lambdas"]), extra["rate"], "o", markersize=3.5, label=NAMES[SAMPLED],
@@ -120,7 +110,7 @@ def draw(got, title, extra=None, zoom=True):
 
 
 def show(results):
-    got = gather(results, CASES, walks)
+    got = gather(results, CASES, races(results.quick, results.seeds))
     if not {"none", "gb", "pgb"} <= set(got):
         return "Not run.\n", {}
     some = list(filter(None, map(results.get, sampled(results.quick, results.seeds))))

@@ -41,22 +41,15 @@ PAPER_SCREENING = {
     "rrpb": {"iris": 0.5, "wine": 1.1, "segment": 1.2, "satimage": 1.5, "phishing": 0.8, "covtype": 0.8},
     "rrpb+pgb": {"iris": 0.9, "wine": 6.5, "segment": 11.2, "satimage": 39.7, "phishing": 60.7, "covtype": 186.8},
 }
-_REPEATED = ("segment",)
+_REPEATED = ("iris", "wine", "segment")
 
 
-def walks(quick, seeds, data, case):
+def races(quick, seeds, data):
+    cases = (*cases_of(data), "path.auto")
     if quick:
-        where = {**common.QUICK, "data": data, **({"k": 10} if data == "iris" else {})}
-        return common.seeded({"kind": "walk", "case": case, **where}, seeds)
-    more = {"repeats": 2} if data in _REPEATED else {}
-    return common.seeded({"kind": "walk", "case": case, "data": data, **more}, min(seeds, SETS[data]))
-
-
-def ours(quick, seeds, data):
-    """The path by our default, on the same lambdas."""
-    if quick:
-        return common.seeded({"kind": "dense", "case": "auto", **common.QUICK, "data": data}, seeds)
-    return common.seeded({"kind": "dense", "case": "auto", "data": data, "ratio": 0.9}, min(seeds, SETS[data]))
+        return common.races(cases, seeds, **{**common.QUICK, "data": data}, maps=True)
+    more = {"repeats": 2} if data in _REPEATED else {"maps": True} if data == "phishing" else {}
+    return common.races(cases, min(seeds, SETS[data]), data=data, **more)
 
 
 def cases_of(data):
@@ -69,55 +62,32 @@ def sets(quick):
 
 
 def cells(quick, seeds):
-    return [
-        cell
-        for data in sets(quick)
-        for cell in [cell for case in cases_of(data) for cell in walks(quick, seeds, data, case)]
-        + ours(quick, seeds, data)
-    ]
+    return [cell for data in sets(quick) for cell in races(quick, seeds, data)]
 
 
-def wanted(quick, seeds, data, case):
-    return ours(quick, seeds, data) if case == "auto" else walks(quick, seeds, data, case)
-
-
-def gather(results, names, cases, wanted):
-    """Return {data: {case: (mean seconds, part of screening)}}, and {data: lambdas} where not all came to the end.
-
-    A path that was cut at its time limit is compared over the lambdas that all of its data set have.
-    """
-    out, reach = {}, {}
+def gather(results, names, races, prefix=""):
+    """Return {data: {case: (mean seconds, part of screening)}} and {data: how far, where a race was cut}."""
+    got, far = {}, {}
     for data in names:
-        found = {case: list(filter(None, map(results.get, wanted(results.quick, results.seeds, data, case))))
-                 for case in cases}  # fmt: skip
-        if not found["none"]:
-            continue
-        every = [one for some in found.values() for one in some]
-        upto = min(map(common.reached, every))
-        if any(one["cut"] for one in every):
-            reach[data] = upto
-        out[data] = {
-            case: (
-                float(np.mean([common.total(one, upto) for one in some])),
-                float(np.mean([np.sum(one["screening"][:upto]) for one in some]))
-                if case not in ("none", "auto")
-                else None,
-            )
-            for case, some in found.items()
-            if some
-        }
-    return out, reach
+        wanted = races(results.quick, results.seeds, data)
+        for case in (*CASES, "path.auto"):
+            some = results.races(wanted, case if case == "path.auto" else prefix + case)
+            if some:
+                inside = None if case in ("none", "path.auto") else common.mean(some, "screening")
+                got.setdefault(data, {})[case] = (common.total(some), inside)
+                far[data] = common.how_far(some)
+    return got, far
 
 
 def show(results):
-    return shown(results.quick, *gather(results, sets(results.quick), (*CASES, "auto"), wanted), "totals")
+    return shown(results.quick, *gather(results, sets(results.quick), races), "totals")
 
 
-def shown(quick, got, reach, name):
+def shown(quick, got, far, name):
     """Table, verdicts and figure; the baseline per triplet has the same shape."""
     if not got:
         return "Not run.\n", {}
-    cases = [case for case in (*CASES, "auto") if any(case in found for found in got.values())]
+    cases = [case for case in (*CASES, "path.auto") if any(case in found for found in got.values())]
     rows = []
     for case in cases:
         row = [NAMES[case]]
@@ -133,7 +103,7 @@ def shown(quick, got, reach, name):
             row.append(text)
         rows.append(row)
     header = ["", *(data + (f" (for {DATA[data].stands_for})" if DATA[data].stands_for else "") for data in got)]
-    cut = [f"{data}: the first {upto} lambdas, which is as far as all came in time" for data, upto in reach.items()]
+    cut = [f"{data}: {text}, as far as they came in time" for data, text in far.items() if text]
     lines = [
         "Times faster than no screening (our seconds, and those of screening in them) / the same ratio in the "
         "paper's table" + (f" ({'; '.join(cut)})" if cut else "") + ":",
@@ -172,9 +142,9 @@ def verdicts(got, quick):
                   f"at most {most[0]:.2f} times ({most[1]}) in seconds. Screening itself is "
                   f"{percent(min(parts), 0)} to {percent(max(parts), 0)} of the time of RRPB + PGB here.")
         )  # fmt: skip
-    if all("mid" in ratios and "auto" in ratios for ratios in whole.values()):
+    if all("mid" in ratios and "path.auto" in ratios for ratios in whole.values()):
         mid = ", ".join(f"{ratios['mid']:.2f} ({data})" for data, ratios in whole.items())
-        auto = ", ".join(f"{ratios['auto']:.2f} ({data})" for data, ratios in whole.items())
+        auto = ", ".join(f"{ratios['path.auto']:.2f} ({data})" for data, ratios in whole.items())
         lines.append(f"- MID, ours, gains {mid}; our default path {auto}.")
     return lines
 
@@ -183,7 +153,7 @@ def draw(got, quick, shown):
     """Bars: times faster than no screening, and a dash where the paper is."""
     fig, ax = common.new_figure(width=9.0, height=3.2)
     width = 0.8 / len(shown)
-    colours = {**common.COLOURS, "auto": "#7f7f7f"}
+    colours = {**common.COLOURS, "path.auto": "#7f7f7f"}
     for number, case in enumerate(shown):
         place = np.arange(len(got)) + (number - (len(shown) - 1) / 2) * width
         ours_ = [cases["none"][0] / cases[case][0] if case in cases else np.nan for cases in got.values()]

@@ -111,7 +111,7 @@ class PerTriplet:
         return keep
 
     def solve(self, lam, tol, last=None, case="none", eta=None):
-        """Return (State over all triplets, eta, iterations, share left); last: (State, lam0) to start from."""
+        """Return (State over all triplets, eta, iterations, triplets left); last: (State, lam0) to start from."""
         d = self.X.shape[1]
         self.reset(np.zeros((d, d)))
         first, later = CASES[case]
@@ -138,11 +138,11 @@ class PerTriplet:
             if inner > 0:
                 eta = 0.5 * abs(inner / square + float(np.vdot(dM, dM)) / inner)
             now = new
-        share = len(self.left) / len(self.triplets)
-        if share < 1:  # the proof is over all triplets
+        left = len(self.left)
+        if left < len(self.triplets):  # the proof is over all triplets
             self.reset(np.zeros((d, d)))
             now = self.evaluate(now.M, lam)
-        return now, eta, steps - 1, share
+        return now, eta, steps - 1, left
 
     def _rrpb(self, old, lam0, lam):
         """Screen from the last lambda; return the margins of what is left."""
@@ -169,17 +169,15 @@ class PerTriplet:
         self.seconds += time.perf_counter() - begin
         return now if keep.all() else self.evaluate(now.M, lam, now.margins[keep])
 
-    def path(self, lambdas, tol=1e-6, case="none", until=np.inf):
-        """Yield (State, iterations, share left, seconds, those of screening) for each lambda, until time is over."""
+    def path(self, lambdas, tol=1e-6, case="none"):
+        """Yield (State, iterations, triplets left, seconds, those of screening) for each lambda."""
         last = eta = None
-        with threadpool_limits(1, "blas"):  # the blocks are what runs side by side
-            for lam in lambdas:
-                if last is not None and time.perf_counter() > until:
-                    return
-                begin, self.seconds = time.perf_counter(), 0.0
-                now, eta, steps, share = self.solve(lam, tol, last, case, eta)
-                last = (now, lam)
-                yield now, steps, share, time.perf_counter() - begin, self.seconds
+        for lam in lambdas:
+            begin, self.seconds = time.perf_counter(), 0.0
+            with threadpool_limits(1, "blas"):  # the blocks are what runs side by side
+                now, eta, steps, left = self.solve(lam, tol, last, case, eta)
+            last = (now, lam)
+            yield now, steps, left, time.perf_counter() - begin, self.seconds
 
 
 def _plus(A):

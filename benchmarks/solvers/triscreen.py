@@ -6,10 +6,14 @@ import time
 import warnings
 from contextlib import contextmanager
 
-import numpy as np
-
 import triscreen as ts
+from triscreen._threads import single_threaded_blas
+from triscreen.path.grid import Grid
+from triscreen.path.result import Row
+from triscreen.path.solve_path import AUTO, _path
+from triscreen.path.walk import Walk
 from triscreen.screening.state import Screener
+from triscreen.solvers.solve import MAX_ITER, check_arguments
 
 # The paper's methods: (bounds, rule). Its RRPB, once the optimisation runs, looks from the iterate: that is DGB.
 CASES = {
@@ -26,8 +30,8 @@ CASES = {
     "rrpb+pgb": (("rrpb", "pgb"), "sphere"),
     "mid": ("mid", "sphere"),
 }
-# Dense paths: the paper's active set, with ranges and spheres on top; ours.
-DENSE = {
+# Paths: the paper's active set, with ranges and spheres on top; ours.
+PATHS = {
     "active": {
         "solver": "bb",
         "screening": ts.Screening("mid", every=10**6, at_start=False, ranges=False, active_set="loss"),
@@ -73,18 +77,31 @@ def screening_clock():
         Screener.start, Screener.step = start, step
 
 
-def walk(problem, lambdas, case, tol=1e-6, solver="bb", until=np.inf):
-    """Solve one lambda after the other, each from the solution before, as the paper does; stop when time is over.
+def walk(problem, lambdas, case, tol=1e-6, solver="bb"):
+    """Solve one lambda after the other, each from the solution before, as the paper does.
 
     Yields (Solution, seconds, seconds of screening in them).
     """
     screening, sol = screening_of(case), None
-    with screening_clock() as clock, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ts.ConvergenceWarning)
-        for lam in lambdas:
-            if sol is not None and time.perf_counter() > until:
-                return
-            clock.clear()
+    for lam in lambdas:
+        with screening_clock() as clock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ts.ConvergenceWarning)
             begin = time.perf_counter()
             sol = ts.solve(problem, lam, tol=tol, solver=solver, screening=screening, start=sol)
-            yield sol, time.perf_counter() - begin, sum(clock)
+            seconds = time.perf_counter() - begin
+        yield sol, seconds, sum(clock)
+
+
+def path(problem, lambdas, case, tol=1e-6):
+    """Walk as `ts.solve_path` does, one lambda at a time; yields (Path of this lambda alone, seconds)."""
+    options = {"solver": "auto", "screening": "auto", **PATHS[case]}
+    solver, screening = check_arguments(problem, options["solver"], options["screening"], AUTO, None)
+    grid, rows = Grid(problem, lambdas, None, 0.9, None, tol), []
+    walk = Walk(problem, solver, screening, tol, MAX_ITER)
+    while len(rows) < len(lambdas):
+        begin = time.perf_counter()
+        with single_threaded_blas():
+            lam = grid.next(rows)
+            rows.append(Row.of(problem.cone, lam, walk.step(lam, grid.ahead(lam, rows))))
+        seconds = time.perf_counter() - begin
+        yield _path(problem, rows[-1:], tol, None, "lambdas"), seconds

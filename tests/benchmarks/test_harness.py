@@ -17,7 +17,8 @@ from benchmarks.objective import Objective, Refused
 from benchmarks.solvers import exact
 from benchmarks.solvers.per_triplet import CASES as BASELINE_CASES
 from benchmarks.solvers.per_triplet import PerTriplet
-from benchmarks.solvers.triscreen import CASES, screening_clock, walk
+from benchmarks.solvers.triscreen import CASES, PATHS, screening_clock, walk
+from benchmarks.solvers.triscreen import path as one_by_one
 
 import triscreen as ts
 from benchmarks import cells, page, run
@@ -73,7 +74,7 @@ def test_the_objective_catches_a_solver_that_lies_about_its_gap():
 def test_a_lie_fails_the_cell_and_leaves_no_result(tmp_path, monkeypatch):
     honest = common.grade
     monkeypatch.setattr(
-        cells.walk, "grade", lambda made, metrics: honest(made, [(M, lam, gap / 100) for M, lam, gap in metrics])
+        cells.race, "grade", lambda made, metrics: honest(made, [(M, lam, gap / 100) for M, lam, gap in metrics])
     )
     status, text = run._here(EXPERIMENTS["rules"].cells(True, 1)[0], {"limit": 30})
     assert status == "failed"
@@ -145,6 +146,33 @@ def test_every_case_walks_to_the_same_optimum():
         np.testing.assert_allclose(primals, ends["none"], rtol=2e-6, err_msg=name)
 
 
+def test_a_path_in_turns_is_the_path_of_solve_path():
+    case = make_case(6, n=40, d=3, kind="knn")
+    lams = case.problem.lambda_max() * 0.9 ** np.arange(25)
+    for name, options in PATHS.items():
+        whole = ts.solve_path(case.problem, lams, **options)
+        turns = [path for path, _ in one_by_one(case.problem, lams, name)]
+        assert [path.passes[0] for path in turns] == whole.passes.tolist(), name
+        np.testing.assert_array_equal([path.M(0) for path in turns], [whole.M(t) for t in range(len(whole))])
+
+
+def test_a_race_grades_every_case_and_ends_for_all_at_the_same_lambda(monkeypatch):
+    cell = {"data": "wine", "cases": ["none", "triplet.pgb", "path.auto"], "seed": 0, "k": 3, "length": 40}
+    whole = cells.race.measure(common.Context(), **cell, ratio=0.8)
+    assert not whole["cut"]
+    assert len(whole["lambdas"]) == whole["wanted"] == 40
+    for numbers in whole["cases"].values():
+        assert len(numbers["seconds"]) == numbers["converged"] == 40
+        assert numbers["graded"] == 8
+        assert numbers["worst_rel_gap"] <= 1e-6
+    ticks = iter(range(10**9))
+    monkeypatch.setattr(cells.race.time, "perf_counter", lambda: next(ticks))  # more than a second a look
+    short = cells.race.measure(common.Context(limit=200.0), **cell, ratio=0.8, repeats=2)
+    assert short["cut"]
+    assert 0 < len(short["lambdas"]) < 40
+    assert {len(numbers["seconds"]) for numbers in short["cases"].values()} == {len(short["lambdas"])}
+
+
 def test_the_clock_of_screening_counts_once_and_puts_things_back():
     from triscreen.screening.state import Screener
 
@@ -209,7 +237,7 @@ ONE = {"kind": "scaling", "n": 60, "d": 2, "k": 2}
 @pytest.fixture
 def tiny(monkeypatch):
     """Two cells that take no time, one without data and one that fails."""
-    lost = {"kind": "walk", "case": "none", "data": "segment", "seed": 0}
+    lost = {"kind": "race", "cases": ["none"], "data": "segment", "seed": 0}
     also_lost, broken = {**lost, "seed": 1}, {**ONE, "n": 2}
     listed = [ONE, lost, also_lost, {**ONE, "n": 70}, broken]
     monkeypatch.setattr(EXPERIMENTS["scaling"], "cells", lambda quick, seeds: listed)
