@@ -2,8 +2,9 @@
 
 Each set comes from a folder (an argument, or the environment variable TRISCREEN_DATA): `name.npz` with X and y (or the
 parts of a CSR matrix), or LIBSVM's own text file under its LIBSVM name; iris, wine, digits and cancer from
-scikit-learn. With ``fetch=True`` what is missing is asked of OpenML. Where the paper reduced the dimension by an
-autoencoder, PCA does it here. Three sets of the paper could not be had; stand-ins of a similar size say so.
+scikit-learn. With ``fetch=True`` what is missing is asked of LIBSVM's site or of OpenML, and kept where scikit-learn
+keeps its data. Where the paper reduced the dimension by an autoencoder, PCA does it here. Three sets of the paper could
+not be had; stand-ins of a similar size say so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import urlretrieve
 
 import numpy as np
 from scipy import sparse
@@ -87,7 +89,7 @@ class Data:
     stands_for : str or None
         The set of the paper that could not be had.
     openml : str or None
-        Its name there.
+        Its name there, for those that LIBSVM's site does not have.
     """
 
     k: int | None
@@ -104,21 +106,21 @@ class Data:
 DATA = {
     "iris": Data(None, Paper(4, 150, 3, 546668, 1.3e7, 2.3e1), scaled, same=True),
     "wine": Data(None, Paper(13, 178, 3, 910224, 2.0e7, 5.1e1), scaled, same=True),
-    "segment": Data(20, Paper(19, 2310, 7, 832000, 2.5e6, 4.2), scaled, "segment", same=True, openml="segment"),
-    "satimage": Data(15, Paper(36, 4435, 6, 898200, 1.0e7, 8.8), scaled, "satimage", same=True, openml="satimage"),
+    "segment": Data(20, Paper(19, 2310, 7, 832000, 2.5e6, 4.2), scaled, "segment", same=True),
+    "satimage": Data(15, Paper(36, 4435, 6, 898200, 1.0e7, 8.8), scaled, "satimage", same=True),
     "phishing": Data(7, Paper(68, 11055, 2, 487550, 5.0e3, 0.2), None, "phishing", same=True),
     "covtype": Data(
         3, Paper(100, 78823, 3, 638469, 1.0e4, 2.9), scaled, "covtype", points=78823, stands_for="SensIT Vehicle",
         openml="covertype",
     ),
-    "a9a": Data(5, Paper(16, 32561, 2, 732625, 1.2e5, 3.1e2), reduced(16), "a9a", openml="a9a"),
-    "mnist": Data(5, Paper(32, 60000, 10, 1350025, 7.0e3, 0.96), reduced(32, 1 / 255), "mnist", openml="mnist_784"),
+    "a9a": Data(5, Paper(16, 32561, 2, 732625, 1.2e5, 3.1e2), reduced(16), "a9a"),
+    "mnist": Data(5, Paper(32, 60000, 10, 1350025, 7.0e3, 0.96), reduced(32, 1 / 255), "mnist"),
     "cifar10": Data(2, Paper(200, 50000, 10, 180004, 2.0e3, 3.3e1), None, "cifar10-pca200"),
     "20newsgroups": Data(
         3, Paper(200, 15564, 53, 126018, 3.0e2, 6.0e-4), text, "20newsgroups-tfidf", stands_for="rcv1.multiclass"
     ),
-    "usps": Data(10, Paper(256, 7291, 10, 656200, 1.0e7, 1.9e3), None, "usps", "diagonal", openml="USPS"),
-    "madelon": Data(20, Paper(500, 2000, 2, 720400, 2.0e14, 4.7e11), None, "madelon", "diagonal", openml="madelon"),
+    "usps": Data(10, Paper(256, 7291, 10, 656200, 1.0e7, 1.9e3), None, "usps", "diagonal"),
+    "madelon": Data(20, Paper(500, 2000, 2, 720400, 2.0e14, 4.7e11), None, "madelon", "diagonal"),
     "colon-cancer": Data(None, Paper(2000, 62, 2, 38696, 5.0e7, 7.0e3), standardised, "colon-cancer", "diagonal"),
     "basehock": Data(
         15, Paper(5000, 6000, 2, 1215225, 4.5e8, 2.1e3), None, "basehock", "diagonal", stands_for="gisette"
@@ -126,8 +128,18 @@ DATA = {
     "digits": Data(10, prepare=lambda X: X / 16),
     "cancer": Data(10, prepare=scaled),
 }  # fmt: skip
-# LIBSVM's names of files, where they differ from ours.
-_LIBSVM = {"segment": "segment.scale", "satimage": "satimage.scale.tr", "colon-cancer": "colon-cancer"}
+# Where LIBSVM's site has them; its files in the folder of data are found by these names, too, unpacked or not.
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
+_LIBSVM = {
+    "segment": "multiclass/segment.scale",
+    "satimage": "multiclass/satimage.scale",
+    "phishing": "binary/phishing",
+    "a9a": "binary/a9a",
+    "mnist": "multiclass/mnist.bz2",
+    "usps": "multiclass/usps.bz2",
+    "madelon": "binary/madelon",
+    "colon-cancer": "binary/colon-cancer.bz2",
+}
 _EMBEDDED = {"iris": "load_iris", "wine": "load_wine", "digits": "load_digits", "cancer": "load_breast_cancer"}
 
 
@@ -142,20 +154,35 @@ def raw(name, folder=None, fetch=False):
         file = Path(folder) / f"{DATA[name].file}.npz"
         if file.exists():
             return _from_npz(file)
+        stem = Path(_LIBSVM.get(name, name)).name.removesuffix(".bz2")
         for ending in ("", ".txt", ".bz2"):
-            file = Path(folder) / (_LIBSVM.get(name, name) + ending)
+            file = Path(folder) / (stem + ending)
             if file.is_file():
                 return sklearn_datasets.load_svmlight_file(str(file))
-    if fetch and DATA[name].openml:
+    if fetch and (name in _LIBSVM or DATA[name].openml):
         try:
-            found = sklearn_datasets.fetch_openml(DATA[name].openml, version=1, as_frame=False)
+            return _from_libsvm(name) if name in _LIBSVM else _from_openml(name)
         except Exception as error:
-            raise Missing(f"{name} could not be fetched from OpenML ({error})") from None
-        return found.data, np.unique(found.target, return_inverse=True)[1]
+            raise Missing(f"{name} could not be fetched ({error})") from None
     where = (
         f"{folder} has no {DATA[name].file}.npz" if folder else "no folder is given: --data FOLDER or TRISCREEN_DATA"
     )
     raise Missing(f"{name} not found ({where})")
+
+
+def _from_libsvm(name):
+    file = Path(sklearn_datasets.get_data_home()) / "libsvm" / Path(_LIBSVM[name]).name
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_name(f".{file.name}.part")
+        urlretrieve(f"{LIBSVM}/{_LIBSVM[name]}", part)
+        part.replace(file)
+    return sklearn_datasets.load_svmlight_file(str(file))
+
+
+def _from_openml(name):
+    found = sklearn_datasets.fetch_openml(DATA[name].openml, version=1, as_frame=False)
+    return found.data, found.target
 
 
 def _from_npz(file):

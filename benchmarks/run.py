@@ -54,7 +54,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
     seeds : int, optional
         Random subsamples, 5 by default (1 in quick mode); large data sets take fewer.
     fetch : bool
-        Ask OpenML for what the folder does not have.
+        Get what the folder does not have from LIBSVM's site or OpenML.
     limit : float, optional
         Seconds of one cell.
     interpreters : dict, optional
@@ -221,7 +221,9 @@ def main(arguments=None):
     )
     parser.add_argument("--seeds", type=int, help="random subsamples: 5, or 1 with --quick")
     parser.add_argument("--limit", type=float, help="seconds of one cell: 600, or 30 with --quick")
-    parser.add_argument("--fetch", action="store_true", help="ask OpenML for data that the folder does not have")
+    parser.add_argument(
+        "--fetch", action="store_true", help="get data that the folder does not have from LIBSVM's site or OpenML"
+    )
     parser.add_argument("--python", action="append", default=[], metavar="PEER=interpreter",
                         help="the Python that has a peer installed (see solvers/_peers.py)")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="say what there is, and end")

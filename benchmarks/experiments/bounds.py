@@ -50,6 +50,11 @@ def show(results):
         "",
         claim("GB's rate drops from the middle of the path.", later["gb"] < 0.5 * later["pgb"],
               f"{percent(later['gb'])} in the later half, PGB {percent(later['pgb'])}."),
+        claim("the other spheres also have lower rates for small lambda.",
+              all(halves(got[case]["rate"])[1] < halves(got[case]["rate"])[0] for case in ("pgb", "dgb", "rrpb")),
+              "first and later half: "
+              + ", ".join(f"{NAMES[case]} {' and '.join(map(percent, halves(got[case]['rate'])))}"
+                          for case in ("pgb", "dgb", "rrpb")) + "."),
         claim("PGB and RRPB decide about the same before the first iteration, PGB a little more; DGB less than RRPB.",
               whole["dgb"] < whole["rrpb"] <= whole["pgb"] + 1e-9 and whole["pgb"] - whole["rrpb"] < 0.1,
               f"means {percent(whole['pgb'])} (PGB), {percent(whole['rrpb'])} (RRPB), {percent(whole['dgb'])} (DGB)"

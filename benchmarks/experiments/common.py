@@ -20,6 +20,7 @@ NAMES = {
     "path.none": "no screening", "path.auto": "our default", "path.active": "active set",
     "path.active+rrpb": "active set + RRPB", "path.active+rrpb+pgb": "active set + RRPB + PGB",
 }  # fmt: skip
+CLAIM, HOLDS, MISSED = "- Paper: ", "Here it holds", "Here it **does not hold**"
 # Quick cells: small problems from data that come with scikit-learn.
 QUICK = {"data": "wine", "ratio": 0.7, "length": 30, "k": 7}
 
@@ -86,7 +87,7 @@ def table(header, rows):
 
 def claim(paper, holds, here):
     """One line of the verdicts: what the paper says, whether that holds here, with the numbers."""
-    return f"- Paper: {paper} Here it {'holds' if holds else '**does not hold**'}: {here}"
+    return f"{CLAIM}{paper} {HOLDS if holds else MISSED}: {here}"
 
 
 def sig(value, digits=2):

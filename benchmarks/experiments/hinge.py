@@ -23,7 +23,7 @@ def show(results):
     gain = got["none"]["total"] / got["pgb"]["total"]
     facts = got["pgb"]["facts"]
     lines = [
-        "With our default solver (gradient, then Newton steps): the gradient method alone does not get to the end.",
+        "With our default solver (gradient, then Newton steps).",
         "",
         rate_table(got),
         "",

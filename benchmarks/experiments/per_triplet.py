@@ -24,4 +24,6 @@ def cells(quick, seeds):
 
 
 def show(results):
-    return totals.shown(results.quick, *totals.gather(results, sets(results.quick), races, "triplet."), "per-triplet")
+    return totals.shown(
+        results.quick, *totals.gather(results, sets(results.quick), races, totals.CASES[:6], "triplet."), "per-triplet"
+    )

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from benchmarks.solvers.triscreen import CASES, PATHS, screening_clock, walk
 from benchmarks.solvers.triscreen import path as one_by_one
 
 import triscreen as ts
-from benchmarks import cells, page, run
+from benchmarks import cells, datasets, page, run
 from oracles import alpha_of, dual, primal
 from problems import make_case, random_metric
 
@@ -214,6 +215,35 @@ def test_data_come_from_npz_sparse_npz_and_libsvm_files(tmp_path):
     found, labels = load("madelon", tmp_path)
     np.testing.assert_allclose(found, X)
     np.testing.assert_array_equal(labels, y)
+
+
+def test_data_are_fetched_once_if_wanted(tmp_path, monkeypatch):
+    from sklearn.datasets import dump_svmlight_file
+
+    monkeypatch.delenv("TRISCREEN_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "home"))
+    monkeypatch.setattr(datasets, "LIBSVM", (tmp_path / "site").as_uri())
+    with pytest.raises(Missing, match="phishing could not be fetched"):
+        load("phishing", fetch=True)
+    (tmp_path / "site" / "binary").mkdir(parents=True)
+    X, y = np.random.default_rng(0).random((12, 5)), np.arange(12) % 2
+    dump_svmlight_file(X, y, str(tmp_path / "site" / "binary" / "phishing"))
+    np.testing.assert_allclose(load("phishing", fetch=True)[0], X)
+    (tmp_path / "site" / "binary" / "phishing").unlink()
+    np.testing.assert_allclose(load("phishing", fetch=True)[0], X)
+    with pytest.raises(Missing, match="no folder is given"):
+        load("phishing")
+
+    asked = []
+
+    def openml(name, version, as_frame):
+        asked.append(name)
+        return SimpleNamespace(data=X, target=np.array(["b", "a"] * 6))
+
+    monkeypatch.setattr(datasets.sklearn_datasets, "fetch_openml", openml)
+    _, labels = load("covtype", fetch=True)
+    assert asked == ["covertype"]
+    np.testing.assert_array_equal(labels, [1, 0] * 6)
 
 
 def test_the_lists_of_lambdas_are_the_papers():

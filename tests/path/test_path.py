@@ -11,6 +11,7 @@ import triscreen as ts
 from oracles import cvxpy_optimum
 from problems import SWITCHES, make_case
 from triscreen.path.walk import Walk
+from triscreen.screening.ranges import rrpb_ranges
 
 CONES = ["psd", "diagonal"]
 
@@ -374,6 +375,44 @@ def test_a_walk_may_go_up_again_with_ranges():
                 certificate = case.problem.certificate(case.problem.from_core(step.evaluation.M), share * start)
                 assert certificate.gap <= step.evaluation.gap + 1e-10 * certificate.primal
                 assert step.evaluation.primal == pytest.approx(certificate.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+def test_zones_of_ranges_hold_down_to_their_end(cone, seed):
+    case = make_case(seed, n=40, d=3, kind="knn", cone=cone)
+    problem, gamma = case.problem, case.gamma
+    screening = ts.Screening("rrpb", ranges=True, active_set=False)
+    walk = Walk(problem, ts.solvers.BarzilaiBorwein(), screening, 1e-6, 10_000)
+    positive, negative = problem.triplets.pair_numbers(np.ones(problem.triplets.n_triplets, dtype=bool))
+    decided = 0
+    for lam in problem.lambda_max() * 0.6 ** np.arange(1, 7):
+        walk.step(lam, lam)
+        walk.step(0.97 * lam, 0.97 * lam)  # makes the last one a reference
+        reference = walk.references[-1]
+        for share in (0.97, 0.8, 0.6):
+            walk.until = share * reference.lam
+            zones = walk._range_zones(reference, gamma)
+            ends = rrpb_ranges(
+                reference.dist[negative] - reference.dist[positive],
+                walk._doubts(reference)[1] * problem.norms,
+                problem.norms,
+                float(np.linalg.norm(reference.M)),
+                reference.lam,
+                walk._doubts(reference)[0],
+                gamma,
+            )
+            for zone, (low, high) in ends.items():  # the closed form, a little weaker: it scales the doubt, too
+                inside = (low * (1 + 1e-6) < walk.until) & (reference.lam < high)
+                assert (zones[inside] == zone).all()
+            for at in np.linspace(share, 1, 4):
+                best = ts.solve(problem, at * reference.lam, tol=1e-11, screening=None)
+                dist = problem.distances(problem.cone.project(problem.to_core(best.M)[0]).factor)
+                margins, room = dist[negative] - dist[positive], problem.norms * best.radius
+                assert (margins[zones == 2] > 1 - room[zones == 2]).all()
+                assert (margins[zones == 1] < 1 - gamma + room[zones == 1]).all()
+            decided += np.count_nonzero(zones)
+    assert decided > 500
 
 
 def test_the_hinge_after_a_large_step():

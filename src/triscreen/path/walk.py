@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from triscreen.engine import Evaluation
-from triscreen.screening.ranges import rrpb_ranges
 from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import rrpb
 from triscreen.screening.tube import Reference, Tube, WorkingSet
@@ -34,7 +33,6 @@ _MOST_TUBES = 4
 _FAR = 0.7
 _APART = 0.035
 _CLOSE = 0.05
-_GROUP = 1 << 20  # triplets whose ranges are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,20 +390,24 @@ class Walk:
         return float(eps), float(away)
 
     def _range_zones(self, reference, smoothing):
-        """Return the zones that RRPB proves down to ``until``, for M* and for any solution with the gap wanted."""
-        problem, triplets = self.problem, self.problem.triplets
+        """Return the zones that RRPB proves down to ``until``, for M* and for any solution with the gap wanted.
+
+        Its centre and radius are linear in 1/lambda, so a triplet that is decided alike at both ends is so in between.
+        """
+        problem, triplets, rounding = self.problem, self.problem.triplets, self.problem.rounding
         eps, away = self._doubts(reference)
-        size, error = float(np.linalg.norm(reference.M)), reference.margin_error(problem)
-        zones = np.zeros(triplets.n_triplets, dtype=np.int8)
-        positive, negative = triplets.pair_numbers(np.ones(triplets.n_triplets, dtype=bool))
-        for start in range(0, triplets.n_triplets, _GROUP):
-            part = slice(start, start + _GROUP)
-            margins = reference.dist[negative[part]] - reference.dist[positive[part]]
-            norms = problem.norms[part] * problem.rounding.norm_factor + problem.rounding.norm_offset
-            ranges = rrpb_ranges(margins, error + away * norms, norms, size, reference.lam, eps, smoothing)
-            for zone, (low, high) in ranges.items():
-                zones[part][(low < self.until) & (reference.lam < high)] = zone
-        return zones
+        error, lam0, ends = reference.margin_error(problem), reference.lam, []
+        for lam in (lam0, self.until):
+            scale = (lam0 + lam) / (2 * lam)
+            radius = (rrpb(reference.M, lam0, lam, eps).radius + away) * (1 + 1e-9)
+            errors = np.full(triplets.n_pairs, 0.5 * (scale * error + radius * rounding.norm_offset))
+            zones = np.zeros(triplets.n_triplets, dtype=np.int8)
+            triplets.decide(
+                scale * reference.dist, errors, problem.norms, radius * rounding.norm_factor, zones, smoothing,
+                problem.threads,
+            )  # fmt: skip
+            ends.append(zones)
+        return np.where(ends[0] == ends[1], ends[0], np.int8(0))
 
     # -- what a checkpoint holds ------------------------------------------------------------------------------------
 
