@@ -71,9 +71,9 @@ def shown(got, paper, cases, name):
         "",
         common.table(["", "points", "triplets", "lambdas", *(NAMES[case] for case in cases)], rows),
         "",
-        "Pair work in passes a lambda (one pass: the distances and the gradient of all pairs). All of these paths begin "
-        "each lambda at a point predicted from the last two solutions, which the paper's did not; where that is all but "
-        "optimal, one pass a lambda is what no screening needs.",
+        "Pair work in passes a lambda (one pass: the distances and the gradient of all pairs). All of these paths "
+        "begin each lambda at a point predicted from the last two solutions, which the paper's did not; where that is "
+        "all but optimal, one pass a lambda is what no screening needs.",
         "",
         common.table(["", *(NAMES[case] for case in cases)], work),
         "",
