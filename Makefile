@@ -37,8 +37,8 @@ lint: $(STAMP)
 # The paper's tables and figures, peers and scaling: an hour or so, goes on where it stopped. QUICK=1: three minutes.
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,bench]"
-	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick --out build/bench-quick) $(BENCH)
-	$(BIN)/python benchmarks/page.py $(if $(QUICK),--results build/bench-quick --docs build/bench-docs)
+	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick) $(BENCH)
+	$(BIN)/python benchmarks/page.py $(if $(QUICK),--results build/bench-quick)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Make the page of the docs from the results: docs/benchmarks.md and its figures.
+"""Make a page from results: benchmarks.md and its figures.
 
 python benchmarks/page.py [--results FOLDER] [--docs FOLDER]
 """
@@ -22,7 +22,7 @@ from benchmarks.experiments.common import CLAIM, MISSED, Results, sig, table  # 
 
 HEAD = """# Benchmarks: the paper's tables and figures, peers, scaling
 
-Made by `python benchmarks/page.py` from the files of `python benchmarks/run.py` (`make bench`); do not edit by hand.
+Made by `benchmarks/page.py` from the files that `benchmarks/run.py` (`make bench`) wrote; do not edit by hand.
 
 {about}
 
@@ -169,8 +169,8 @@ def data_table(results):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--results", default=str(ROOT / "benchmarks" / "results"), help="folder of the results")
-    parser.add_argument("--docs", default=str(ROOT / "docs"), help="folder of the page")
+    parser.add_argument("--results", default=str(ROOT / "build" / "bench"), help="folder of the results")
+    parser.add_argument("--docs", default=str(ROOT / "build" / "bench-docs"), help="folder of the page")
     wanted = parser.parse_args(arguments)
     try:
         print(page(read(wanted.results), wanted.docs))

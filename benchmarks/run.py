@@ -50,7 +50,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
     data : path, optional
         Folder of the data sets; by default the environment variable TRISCREEN_DATA.
     out : path, optional
-        Folder of the results; by default ``benchmarks/results``, or ``benchmarks/results-quick``.
+        Folder of the results; by default ``build/bench``, or ``build/bench-quick``.
     seeds : int, optional
         Random subsamples, 5 by default (1 in quick mode); large data sets take fewer.
     fetch : bool
@@ -74,7 +74,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
         if name not in EXPERIMENTS:
             raise ValueError(f"experiment={name!r}: it must be one of {', '.join(EXPERIMENTS)}")
     seeds = seeds or (1 if quick else 5)
-    folder = Path(out) if out else ROOT / "benchmarks" / ("results-quick" if quick else "results")
+    folder = Path(out) if out else ROOT / "build" / ("bench-quick" if quick else "bench")
     _claim(folder, quick, seeds)
     options = {"folder": None if data is None else str(data), "fetch": fetch, "limit": limit or LIMIT[quick],
                "interpreters": interpreters or {}}  # fmt: skip
@@ -217,7 +217,7 @@ def main(arguments=None):
     parser.add_argument("--quick", action="store_true", help="small cells, under three minutes")
     parser.add_argument("--data", help="folder of the data sets; by default the environment variable TRISCREEN_DATA")
     parser.add_argument(
-        "--out", help="folder of the results; by default benchmarks/results or benchmarks/results-quick"
+        "--out", help="folder of the results; by default build/bench or build/bench-quick"
     )
     parser.add_argument("--seeds", type=int, help="random subsamples: 5, or 1 with --quick")
     parser.add_argument("--limit", type=float, help="seconds of one cell: 600, or 30 with --quick")

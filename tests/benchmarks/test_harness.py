@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +26,8 @@ import triscreen as ts
 from benchmarks import cells, datasets, page, run
 from oracles import alpha_of, dual, primal
 from problems import make_case, random_metric
+
+ROOT = Path(page.__file__).parents[1]
 
 
 def silent(text):
@@ -389,6 +392,16 @@ def test_the_page_is_made_from_the_files(quick_run, tmp_path):
     for figure in (tmp_path / "figures").glob("*.svg"):
         assert f"(figures/{figure.name})" in text
         assert figure.stat().st_size < 300_000
+
+
+def test_the_page_of_the_docs_is_that_of_the_results(tmp_path):
+    pytest.importorskip("matplotlib")
+    docs = ROOT / "docs"
+    made = page.page(page.read(ROOT / "benchmarks" / "published"), tmp_path)
+    assert made.read_text() == (docs / "benchmarks.md").read_text(), "make it again: benchmarks/README.md"
+    assert {file.name for file in (tmp_path / "figures").iterdir()} == {
+        file.name for file in (docs / "figures").glob("bench-*.svg")
+    }
 
 
 def test_experiments_that_were_not_run_are_said_so(tmp_path):
