@@ -216,9 +216,7 @@ def main(arguments=None):
     parser.add_argument("experiments", nargs="*", metavar="experiment", help="all of them by default")
     parser.add_argument("--quick", action="store_true", help="small cells, under three minutes")
     parser.add_argument("--data", help="folder of the data sets; by default the environment variable TRISCREEN_DATA")
-    parser.add_argument(
-        "--out", help="folder of the results; by default build/bench or build/bench-quick"
-    )
+    parser.add_argument("--out", help="folder of the results; by default build/bench or build/bench-quick")
     parser.add_argument("--seeds", type=int, help="random subsamples: 5, or 1 with --quick")
     parser.add_argument("--limit", type=float, help="seconds of one cell: 600, or 30 with --quick")
     parser.add_argument(
