@@ -51,7 +51,7 @@ def measure(context, data, peer, seed):
         file = str(Path(folder) / "data.npz")
         np.savez(file, X_train=parts[0], y_train=parts[2], X_test=parts[1])
         script = __file__ if peer in OURS else str(_ROOT / "benchmarks" / "solvers" / "_peers.py")
-        interpreter = sys.executable if peer in OURS else context.interpreter(peer)
+        interpreter = sys.executable if peer in OURS else context.interpreter(peer.removesuffix("-lbfgs"))
         try:
             out = subprocess.run([interpreter, script, peer, file], capture_output=True, text=True, timeout=LIMIT,
                                  env=_environment(peer))  # fmt: skip

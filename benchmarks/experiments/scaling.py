@@ -70,19 +70,19 @@ def show(results):
     )
     lines = [
         "Synthetic classes, all threads. *Peak memory*: of the process, above what it had before (search for "
-        "neighbours, "
-        "triplets, problem and solve). *One solve*: from nothing to the relative gap 1e-6 at lambda_max / 100, with "
-        "screening.",
+        "neighbours, triplets, problem and solve). *Estimated*: `Problem.estimate()`, of an evaluation; a solve also "
+        "screens, which takes 9 bytes a listed triplet while it lasts (zone, norm). *One solve*: from nothing to the "
+        "relative gap 1e-6 at lambda_max / 100, with screening.",
         "",
         common.table(header, rows),
         "",
     ]
     for axis, found in growth.items():
-        slope = {what: _slope(found, axis, what) for what in ("pass", "solve", "megabytes")}
+        slope = {what: _slope(found, axis, what) for what in ("pass", "solve", "setup", "megabytes")}
         memory = f", memory with {slope['megabytes']:.2f}" if found[-2]["megabytes"] > 1 else ""
         lines.append(
             f"- Against {axis} over the last doubling: a pass grows with the power {slope['pass']:.2f}, a solve with "
-            f"{slope['solve']:.2f}{memory}."
+            f"{slope['solve']:.2f}, set-up with {slope['setup']:.2f}{memory}."
         )
     by_threads = {row["threads"]: results.get(_cell(row)) for row in threads(results.quick)}
     if by_threads.get(1) and by_threads.get(2):
