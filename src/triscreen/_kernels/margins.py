@@ -250,14 +250,33 @@ def sphere_list(values, errors, positive, negative, norms, radius, gamma, zones,
 
 
 @compiled()
-def block_hull(ptr, split, used, stays):
-    """Mark the triplets of a block set whose two pairs are both used."""
+def block_used(ptr, split, keep, used):
+    """Mark the pairs of those triplets of a block set that the mask keeps."""
     t = 0
     for i in range(split.size):
+        used[split[i] : ptr[i + 1]] = False
         for p in range(ptr[i], split[i]):
+            here = False
             for n in range(split[i], ptr[i + 1]):
-                stays[t] = used[p] and used[n]
+                here |= keep[t]
+                used[n] |= keep[t]
                 t += 1
+            used[p] = here
+
+
+@compiled()
+def block_hull(ptr, split, used, numbers):
+    """Write the numbers of the triplets of a block set whose two pairs are both used."""
+    t = 0
+    n_found = 0
+    for i in range(split.size):
+        for p in range(ptr[i], split[i]):
+            if used[p]:
+                for n in range(split[i], ptr[i + 1]):
+                    if used[n]:
+                        numbers[n_found] = t + n - split[i]
+                        n_found += 1
+            t += ptr[i + 1] - split[i]
 
 
 @njit(inline="always")

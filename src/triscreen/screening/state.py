@@ -189,10 +189,11 @@ class Screener:
         """Let the decided triplets go that no other one needs the pairs of; returns the evaluation on what is left."""
         old, triplets = self.engine, self.engine.triplets
         dist, smoothing = evaluation.dist, evaluation.sums.smoothing
-        kept, pairs, points, stays = triplets.take(self._zones == rules.UNDECIDED)
-        gone = np.where(stays, rules.UNDECIDED, self._zones).astype(np.int8)
+        kept, pairs, points, numbers = triplets.take(self._zones == rules.UNDECIDED)
+        gone = self._zones.copy()
+        gone[numbers] = rules.UNDECIDED
         linear = gone == rules.LINEAR
-        weight = float(linear.sum() if triplets.weights is None else triplets.weights[linear].sum())
+        weight = float(np.count_nonzero(linear) if triplets.weights is None else triplets.weights[linear].sum())
         self.engine = old.restrict(kept, pairs, points)
         self.engine.linear_weight += weight
         swept = self.engine.sweep(dist[pairs], smoothing)
@@ -203,11 +204,11 @@ class Screener:
         else:
             smaller = self._split_evaluation(evaluation, dist[pairs], swept)
         if self._numbers is None:
-            self._gone, self._numbers = self._zones.copy(), np.flatnonzero(stays)
+            self._gone, self._numbers = self._zones, numbers
         else:
             self._gone[self._numbers] = self._zones
-            self._numbers = self._numbers[stays]
-        self._norms, self._zones = self._norms[stays], self._zones[stays]
+            self._numbers = self._numbers[numbers]
+        self._norms, self._zones = self._norms[numbers], self._zones[numbers]
         return smaller
 
     def _split_evaluation(self, evaluation, dist, swept):

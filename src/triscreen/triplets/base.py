@@ -162,19 +162,13 @@ class TripletSet:
     def take(self, keep):
         """Return a smaller set that has at least the kept triplets, over the pairs and points that these need.
 
-        Returns (set, pairs, points, stays): the numbers of its pairs and points here, and the mask of its triplets.
+        Returns (set, pairs, points, numbers): the numbers of its pairs, points and triplets here.
         """
         raise NotImplementedError
 
     def off_zone(self, dist, zones, smoothing):
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
         raise NotImplementedError
-
-    def _used(self, positive, negative):
-        """Return the mask of these pair numbers."""
-        used = np.zeros(self.n_pairs, dtype=bool)
-        used[positive] = used[negative] = True
-        return used
 
     def _needed(self, used):
         """Return (pairs, points, first, second) of a mask of pairs, points counted anew."""

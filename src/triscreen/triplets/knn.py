@@ -11,6 +11,7 @@ from triscreen._kernels.margins import (
     block_hull,
     block_indices,
     block_pairs,
+    block_used,
     largest_margin_blocks,
     off_zone_blocks,
     sphere_blocks,
@@ -131,10 +132,12 @@ class KnnTriplets(TripletSet):
 
     def take(self, keep):
         """Return the blocks of all kept pairs, which may have decided triplets too: they cost next to nothing there."""
-        used = self._used(*self.pair_numbers(keep))
-        stays = np.empty(self.n_triplets, dtype=bool)
-        block_hull(self._ptr, self._split, used, stays)
-        return *self.restrict(used), stays
+        used = np.empty(self.n_pairs, dtype=bool)
+        block_used(self._ptr, self._split, keep, used)
+        smaller, pairs, points = self.restrict(used)
+        numbers = np.empty(smaller.n_triplets, dtype=np.int64)
+        block_hull(self._ptr, self._split, used, numbers)
+        return smaller, pairs, points, numbers
 
     def off_zone(self, dist, zones, smoothing):
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""

@@ -156,15 +156,16 @@ class ListedTriplets(TripletSet):
     def restrict(self, selection):
         """Return (the selected triplets over the pairs and points they need, those pairs, those points)."""
         positive, negative = self._positive[selection], self._negative[selection]
-        used = self._used(positive, negative)
+        used = np.zeros(self.n_pairs, dtype=bool)
+        used[positive] = used[negative] = True
         pairs, points, first, second = self._needed(used)
         number = np.cumsum(used, dtype=np.int32) - 1
         weights = self._weights[selection] if len(self._weights) else self._weights
         return ListedTriplets(len(points), first, second, number[positive], number[negative], weights), pairs, points
 
     def take(self, keep):
-        """Return (the kept triplets over the pairs and points they need, those pairs, those points, the mask kept)."""
-        return *self.restrict(keep), keep
+        """Return (the kept triplets over the pairs and points they need, those pairs, those points, their numbers)."""
+        return *self.restrict(keep), np.flatnonzero(keep)
 
     def off_zone(self, dist, zones, smoothing):
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
