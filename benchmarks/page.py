@@ -86,12 +86,13 @@ def head(results, texts):
     if not records:
         raise ValueError("the run has no result yet: nothing to show")
     races = [record["result"] for record in records if "cases" in record["result"]]
+    seeds = len({record["cell"]["seed"] for record in records if "cases" in record["result"]})
     graded = [one for race in races for one in race["cases"].values()]
     worst = max((one["worst_rel_gap"] for one in graded), default=float("nan"))
     counts = [len(one["seconds"]) for one in graded]
     return HEAD.format(
         about=about(records, results),
-        seeds=f"{results.seeds} random subsamples at most" if results.seeds > 1 else "One random subsample",
+        seeds=f"{seeds} random subsamples at most" if seeds > 1 else "One random subsample",
         claims=claims(texts),
         graded=sum(one["graded"] for one in graded),
         worst=worst,
@@ -109,7 +110,7 @@ def claims(texts):
         if lines:
             title = EXPERIMENTS[name].TITLE
             rows.append((f"[{title}](#{anchor(title)})", f"{len(lines) - len(missed)} of {len(lines)}",
-                         " ".join(missed)))  # fmt: skip
+                         "<br>".join(text[0].upper() + text[1:] for text in missed)))  # fmt: skip
     return table(("", "hold", "do not hold"), rows)
 
 

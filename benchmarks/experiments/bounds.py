@@ -49,7 +49,8 @@ def show(results):
         rate_table(got),
         "",
         claim("GB's rate drops from the middle of the path.", later["gb"] < 0.5 * later["pgb"],
-              f"{percent(later['gb'])} in the later half, PGB {percent(later['pgb'])}."),
+              f"{percent(later['gb'])} in the later half, PGB {percent(later['pgb'])}. It is less than half of PGB's "
+              f"{_drop(got)}."),
         claim("the other spheres also have lower rates for small lambda.",
               all(halves(got[case]["rate"])[1] < halves(got[case]["rate"])[0] for case in ("pgb", "dgb", "rrpb")),
               "first and later half: "
@@ -72,6 +73,12 @@ def show(results):
     data = "wine, quick run" if results.quick else "phishing"
     figures = {"bounds": draw(got, f"Spheres on {data}", zoom=False), "bounds-dynamic": heat_maps(results)}
     return "\n".join(lines) + "\n", figures
+
+
+def _drop(got):
+    """Where GB falls behind."""
+    behind = np.flatnonzero(got["gb"]["rate"] < 0.5 * got["pgb"]["rate"])
+    return f"from lambda {behind[0] + 1} of {len(got['gb']['rate'])} on" if len(behind) else "nowhere"
 
 
 def _early_late(got):

@@ -131,6 +131,14 @@ def new_figure(columns=1, rows=1, width=7.2, height=3.0, **more):
     return fig, axes
 
 
+def plain_ticks(axis, values):
+    """Put plain numbers at these values of a logarithmic axis, those in sight, and none between."""
+    low, high = axis.get_view_interval()
+    axis.set_ticks([value for value in values if low <= value <= high])
+    axis.set_major_formatter("{x:,g}")
+    axis.set_tick_params(which="minor", size=0, labelbottom=False, labelleft=False)
+
+
 def style(case):
     """How the line of a method is drawn."""
     dashes = {"linear": "--", "semidefinite": ":", "mid": (0, (4, 3))}  # MID lies on others: let them show through

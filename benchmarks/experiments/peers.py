@@ -53,14 +53,15 @@ def show(results):
             else:
                 error, seconds = np.mean([value[:2] for value in values], axis=0)
                 row.append(
-                    f"{100 * error:.1f} % ({sig(seconds)} s)" + (", one split" if len(values) < _splits(wanted) else "")
+                    f"{100 * error:.1f} %"
+                    + (f" ({sig(seconds)} s)" if peer != "euclid" else "")
+                    + (", one split" if len(values) < _splits(wanted) else "")
                 )
         rows.append(row)
     text = [
-        f"3-nearest-neighbour test error and seconds of the fit, mean over {_splits(wanted)} splits, one thread, "
-        "defaults; LMNN "
-        "with 3 target neighbours. Few splits: differences of a per cent say nothing (docs/estimators.md has more "
-        "of them).",
+        f"3-nearest-neighbour test error and seconds of the fit, mean over {_splits(wanted)} random split(s), one "
+        "thread, defaults; LMNN with 3 target neighbours. Few splits: differences of a per cent say nothing "
+        "([estimators.md](estimators.md) has more of them).",
         "",
         common.table(["", "learnt from", *(LABELS[peer] for peer in peers)], rows),
         "",
@@ -107,7 +108,15 @@ def draw(got, names, peers):
             if values:
                 error, seconds = np.mean([value[:2] for value in values], axis=0)
                 colour, marker = style[peer]
-                ax.plot(max(seconds, 1e-4), 100 * error, marker, color=colour, markersize=6, label=LABELS[peer])
+                ax.plot(
+                    max(seconds, 1e-4),
+                    100 * error,
+                    marker,
+                    color=colour,
+                    markersize=6,
+                    label=LABELS[peer],
+                    clip_on=False,
+                )
         ax.set_xscale("log")
         ax.set_ylim(0, None)
         ax.set(title=data, xlabel="seconds")

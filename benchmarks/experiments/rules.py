@@ -88,8 +88,7 @@ def draw(got, title, extra=None, zoom=True):
     rate.set(title="decided before the first iteration", ylabel="share of triplets", ylim=(-0.02, 1.02))
     ratio.axhline(1, color="#999999", linewidth=0.8)
     ratio.set(title="time over that of no screening", yscale="log")
-    ratio.yaxis.set_major_formatter("{x:g}")
-    ratio.yaxis.set_minor_formatter("")
+    common.plain_ticks(ratio.yaxis, (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50))
     if zoom:
         best = np.nanmax([np.nanmax(one["rate"]) for case, one in got.items() if case != "none"])
         ends = [

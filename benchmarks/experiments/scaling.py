@@ -111,7 +111,8 @@ def draw(growth):
                   label="peak memory, GB")  # fmt: skip
         fixed = {key: value for key, value in found[0].items() if key in "ndk" and key != axis}
         ax.set(title=", ".join(f"{key} = {value:,}" for key, value in fixed.items()), xlabel=axis)
-        ax.grid(visible=True, which="both", alpha=0.2)
+        common.plain_ticks(ax.xaxis, x[::2] if len(x) > 5 else x)
+        ax.grid(visible=True, which="major", alpha=0.3)
     handles, labels = axes[0][0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4)
     return fig
