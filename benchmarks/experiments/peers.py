@@ -59,7 +59,7 @@ def show(results):
                 )
         rows.append(row)
     text = [
-        f"3-nearest-neighbour test error and seconds of the fit, mean over {_splits(wanted)} random split(s), one "
+        f"3-nearest-neighbour test error and seconds of the fit, {_splits(wanted)} random split(s), one "
         "thread, defaults; LMNN with 3 target neighbours. Few splits: differences of a per cent say nothing "
         "([estimators.md](estimators.md) has more of them).",
         "",
