@@ -34,7 +34,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# The paper's tables and figures, peers and scaling: an hour or so, goes on where it stopped. QUICK=1: three minutes.
+# The paper's tables and figures, peers and scaling: some hours, goes on where it stopped. QUICK=1: a minute.
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,bench]"
 	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick) $(BENCH)

@@ -81,7 +81,7 @@ def draw(figure):
         ax.barh(places, seconds, color=colours)
         ax.set_xscale("log")
         ax.xaxis.set_minor_formatter("")
-        ax.set_xlim(10 ** np.floor(np.log10(min(seconds))), 8 * max(seconds))
+        ax.set_xlim(0.3 * min(seconds), 8 * max(seconds))
         ax.set_yticks(places, [name for _, name, _ in STEPS])
         for place, value in zip(places, seconds, strict=True):
             ax.annotate(f"{sig(value, 3)} s", (value, place), xytext=(3, -3), textcoords="offset points", fontsize=8)
