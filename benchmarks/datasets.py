@@ -162,7 +162,7 @@ def raw(name, folder=None, fetch=False):
     if fetch and (name in _LIBSVM or DATA[name].openml):
         try:
             return _from_libsvm(name) if name in _LIBSVM else _from_openml(name)
-        except Exception as error:
+        except (OSError, ValueError) as error:
             raise Missing(f"{name} could not be fetched ({error})") from None
     where = (
         f"{folder} has no {DATA[name].file}.npz" if folder else "no folder is given: --data FOLDER or TRISCREEN_DATA"

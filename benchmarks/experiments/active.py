@@ -21,11 +21,11 @@ SETS = {
 }
 PAPER = {
     "path.active": {"phishing": 7989.5, "covtype": 16352.1, "a9a": 758.7, "mnist": 3788.1, "cifar10": 11085.7,
-               "20newsgroups": 94996.3},
+                    "20newsgroups": 94996.3},
     "path.active+rrpb": {"phishing": 2126.2, "covtype": 3555.6, "a9a": 70.1, "mnist": 871.1, "cifar10": 1431.3,
-                    "20newsgroups": 43174.9},
+                         "20newsgroups": 43174.9},
     "path.active+rrpb+pgb": {"phishing": 2133.2, "covtype": 3046.9, "a9a": 72.1, "mnist": 897.9, "cifar10": 1279.7,
-                        "20newsgroups": 38231.1},
+                             "20newsgroups": 38231.1},
 }  # fmt: skip
 
 
@@ -40,14 +40,22 @@ def cells(quick, seeds):
 
 
 def show(results):
-    got = {data: {case: results.races(races(results.quick, data), case) for case in CASES}
-           for data in (("wine",) if results.quick else SETS)}  # fmt: skip
-    return shown(got, {} if results.quick else PAPER, CASES, "active")
+    got = gather(results, cells(results.quick, results.seeds), CASES)
+    says = "screening accelerates the active set, by up to some 10 times."
+    return shown(got, {} if results.quick else PAPER, CASES, "active", says, at_best=4)
 
 
-def shown(got, paper, cases, name):
-    """Table, verdicts and figure of one such table of the paper; the diagonal one has the same shape."""
-    got = {data: {case: some[0] for case, some in found.items()} for data, found in got.items() if all(found.values())}
+def gather(results, cells, cases):
+    """Return {data: {case: its numbers}} of the races that were run."""
+    found = {cell["data"]: {case: results.races([cell], case) for case in cases} for cell in cells}
+    return {data: {case: some[0] for case, some in by.items()} for data, by in found.items() if all(by.values())}
+
+
+def shown(got, paper, cases, name, says, at_best=0.0):
+    """Table, verdict and figure of one such table of the paper; the diagonal one has the same shape.
+
+    What the paper ``says`` holds if screening gains on every data set, and ``at_best`` times on one.
+    """
     if not got:
         return "Not run.\n", {}
     rows, gains, work = [], {case: {} for case in cases}, []
@@ -77,8 +85,7 @@ def shown(got, paper, cases, name):
         "",
         common.table(["", *(NAMES[case] for case in cases)], work),
         "",
-        claim("screening accelerates the active set, by up to some 10 times." if paper else
-              "screening accelerates the active set.", min(best) > 1.1 and (max(best) > 4 or not paper),
+        claim(says, min(best) > 1.1 and max(best) > at_best,
               f"the better of the two is {min(best):.2f} to {max(best):.2f} times as fast as the active set alone"
               + pair_work(got)),
         "- Our default path (the tube of docs/path.md) against the active set: "
