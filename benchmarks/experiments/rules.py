@@ -154,9 +154,8 @@ def show(results):
             claim("GB + semidefinite has the highest rate, but its eigendecompositions cost too much.",
                   np.nanmean(extra["rate"]) >= others[best],
                   f"{percent(np.nanmean(extra['rate']))} against {percent(others[best])} for {NAMES[best]} at the same "
-                  "lambdas "
-                  f"(from samples of what GB left, so the last digit is noise: {sig(float(np.median(some[0]['microseconds'])))} microseconds a "
-                  "triplet, "
+                  "lambdas (from samples of what GB left, so the last digit is noise: "
+                  f"{sig(float(np.median(some[0]['microseconds'])))} microseconds a triplet, "
                   f"up to {sig(max(some[0]['seconds_for_all']), 3)} s for one screening of all).")
         )  # fmt: skip
     if "pgb+semidefinite" in got:
