@@ -24,6 +24,7 @@ STAGES = [
     "losses",
     "cones",
     "span",
+    "units",
     "rounding",
     "engine",
     "curvature",

@@ -14,6 +14,7 @@ from triscreen.path.solve_path import AUTO, _path
 from triscreen.path.walk import Walk
 from triscreen.screening.state import Screener
 from triscreen.solvers.solve import MAX_ITER, check_arguments
+from triscreen.units import LAMBDA
 
 # The paper's methods: (bounds, rule). Its RRPB, once the optimisation runs, looks from the iterate: that is DGB.
 CASES = {
@@ -102,6 +103,7 @@ def path(problem, lambdas, case, tol=1e-6):
         begin = time.perf_counter()
         with single_threaded_blas():
             lam = grid.next(rows)
-            rows.append(Row.of(problem.cone, lam, walk.step(lam, grid.ahead(lam, rows))))
+            inside, ahead = (problem.units.into(value, LAMBDA) for value in (lam, grid.ahead(lam, rows)))
+            rows.append(Row.of(problem, lam, walk.step(inside, ahead)))
         seconds = time.perf_counter() - begin
         yield _path(problem, rows[-1:], tol, None, "lambdas"), seconds

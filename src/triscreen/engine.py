@@ -16,6 +16,7 @@ from triscreen._threads import Threads, chunk_bounds
 from triscreen.cones import Projection
 from triscreen.rounding import Rounding
 from triscreen.triplets import Sums
+from triscreen.units import Units
 
 _NORM_CHUNK = 1 << 18
 
@@ -73,6 +74,7 @@ class Engine:
     """
 
     point_error = 4  # the points are exact to so many units of rounding; see triscreen.rounding
+    units = Units()
 
     def __init__(self, points, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):
         self.points, self.triplets, self.loss, self.cone, self.threads = points, triplets, loss, cone, threads
@@ -136,7 +138,7 @@ class Engine:
             self.linear_weight,
             self.share * triplets.n_pairs / max(1, self.triplets.n_pairs),
         )
-        less.point_error = self.point_error
+        less.point_error, less.units = self.point_error, self.units
         less.rounding = self.rounding.reduced(less, pairs, self.rounding.linear_error)
         return less
 

@@ -9,7 +9,8 @@ is expensive happens per pair: distances through a factor of M, margins as diffe
 weights.
 
 Solvers work on *core* elements of the cone, in the coordinates of `Problem.points` (centred, and rotated into the span
-of the data where that pays). Users see M in the coordinates of X.
+of the data where that pays), and in its units of length (`triscreen.units`; where these are not the user's, lambda is
+not, either). Users see M in the coordinates of X.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.losses import SmoothedHinge, check_loss
 from triscreen.span import span_basis
 from triscreen.triplets import TripletSet
+from triscreen.units import LAMBDA, MATRIX, METRIC, POINT, Units
 
 _SAMPLED_ANCHORS = 64
 _LARGEST_GAMMA = 1e4
+# |M| must be such that |M|^2 is a number: of the user's, and with some room inside.
+_LARGEST_METRIC, _LARGEST_INSIDE = 1e150, 1e140
 
 
 @dataclass(frozen=True)
@@ -108,9 +112,11 @@ class Problem(Engine):
     n_points, n_features : int
     points : array, shape (m, s)
         The points that the triplets speak of, centred, and rotated to the s dimensions of their span where that pays
-        (psd cone only).
+        (psd cone only); in other units where their size is far from 1.
     basis : array, shape (d, s), or None
         The rotation.
+    units : Units
+        From numbers of the user's to those inside, and back.
 
     Examples
     --------
@@ -145,6 +151,8 @@ class Problem(Engine):
         triplets = triplets.within(self.memory_budget, self.n_features, threads.n_jobs)
         X = X if triplets.point_ids is None else X[triplets.point_ids]
         centred = X - X.mean(axis=0)
+        self.units = Units.of(centred)
+        centred = self.units.into(centred, POINT)
         self.basis, points = None, centred
         if cone.name == "psd":
             with single_threaded_blas():
@@ -177,6 +185,7 @@ class Problem(Engine):
         if alpha is not None and not self.triplets.numbered:
             raise InputError("alpha is given: all triplets are never listed, so alphas cannot be given one by one")
         alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)
+        lam = self.units.into(lam, LAMBDA)
         beyond = 0.5 * lam * outside
         dist = self.distances(self.cone.project(core).factor)
         if alpha is not None:
@@ -199,13 +208,13 @@ class Problem(Engine):
     def value(self, M, lam):
         """Return the primal objective P(M)."""
         _, evaluation, outside = self._evaluate_at(M, lam)
-        return evaluation.primal + 0.5 * lam * outside
+        return evaluation.primal + 0.5 * self.units.into(lam, LAMBDA) * outside
 
     @single_threaded_blas()
     def gradient(self, M, lam):
         """Return the gradient of P at M, in the coordinates of X (for the hinge: of a smoothed one, s = 1e-12)."""
         M, evaluation, _ = self._evaluate_at(M, lam)
-        return lam * M - self.from_core(evaluation.A)
+        return lam * M - self.units.out(self._rotated_back(evaluation.A), MATRIX)
 
     @single_threaded_blas()
     def lambda_max(self):
@@ -221,7 +230,7 @@ class Problem(Engine):
                 DegenerateProblemWarning,
                 stacklevel=3,
             )
-        return self._lambda_max
+        return self.units.out(self._lambda_max, LAMBDA)
 
     @cached_property
     def _sum_of_h(self):
@@ -233,6 +242,7 @@ class Problem(Engine):
 
     @cached_property
     def _lambda_max(self):
+        """As it is inside."""
         pair_weights, _, projection = self._sum_of_h
         factor = projection.factor
         # Eigenvalues that rounding alone can explain are zero.
@@ -244,23 +254,28 @@ class Problem(Engine):
     def check_lam(self, lam):
         """Return lam if it is a positive number that float64 can work with for these points."""
         lam = as_positive(lam, "lam")
+        inside = self.units.into(lam, LAMBDA)
         largest = float(np.square(self.points).sum(axis=1).max())
-        ratio = 4 * self.triplets.total_weight * largest / lam  # |M(alpha)| is at most that
-        if ratio > 1e140:
+        with np.errstate(divide="ignore", over="ignore"):
+            size = float(np.divide(4 * self.triplets.total_weight * largest, inside))  # |M(alpha)| is at most that
+        if size > _LARGEST_INSIDE or self.units.out(size, METRIC) > _LARGEST_METRIC:
             raise InputError(f"lam={lam!r}: lam is too small for points of this size, M would overflow")
+        if not inside < np.inf:
+            raise InputError(f"lam={lam!r}: lam is too large for points of this size, M would vanish")
         return lam
 
     def checked(self, M, name="M"):
-        """Return (M, its core, |the rest|^2), or refuse what is no element of the cone beyond rounding."""
+        """Return (M, its core, |the rest|^2 inside), or refuse what is no element of the cone beyond rounding."""
         M = self.cone.check(M, self.n_features, name)
         core, outside = self.to_core(M)
         # Where M lies in the span of the data, its core tells whether it is positive, at less cost.
-        inside = outside <= (1e-12 * np.linalg.norm(M)) ** 2
+        inside = outside <= (1e-12 * np.linalg.norm(self.units.into(M, METRIC))) ** 2
         self.cone.check_positive(core if inside else M, name)
         return M, core, outside
 
     def to_core(self, M):
-        """Return (the core element, |the rest of M|^2); the rest lies outside the span and no margin sees it."""
+        """Return (the core element, |the rest of M|^2 inside); the rest is outside the span and no margin sees it."""
+        M = self.units.into(M, METRIC)
         if self.basis is None:
             return M, 0.0
         core = self.basis.T @ M @ self.basis
@@ -270,13 +285,16 @@ class Problem(Engine):
 
     def from_core(self, core):
         """Return a core element in the coordinates of X."""
+        return self.units.out(self._rotated_back(core), METRIC)
+
+    def _rotated_back(self, core):
         if self.basis is None:
             return core
         M = self.basis @ core @ self.basis.T
         return 0.5 * (M + M.T)
 
     def _evaluate_at(self, M, lam):
-        lam = self.check_lam(lam)
+        lam = self.units.into(self.check_lam(lam), LAMBDA)
         M, core, outside = self.checked(M)
         dist = self.distances(self.cone.project(core).factor)
         return M, self.evaluate(core, dist, lam, self.loss.smoothings[-1]), outside

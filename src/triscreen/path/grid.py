@@ -9,6 +9,7 @@ import numpy as np
 from triscreen._validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import InputError
 from triscreen.files import fingerprint
+from triscreen.units import LAMBDA
 
 # Where a path without an end of its own stops, relative to lambda_max.
 _LOWEST = 1e-8
@@ -46,7 +47,7 @@ class Grid:
         elif lambda_max is not None:
             self.start = problem.check_lam(as_positive(lambda_max, "lambda_max"))
         else:
-            self.start = problem._lambda_max
+            self.start = problem.units.out(problem._lambda_max, LAMBDA)
             if self.start == 0:
                 raise InputError(
                     "the sum of all H is negative semi-definite, so M = 0 is optimal for every lambda and there is no "
@@ -131,7 +132,7 @@ class GuaranteedGrid(Grid):
             return self.start
         hole = self._hole(rows)
         if hole is not None:
-            return float(np.sqrt(hole[0] * hole[1]))
+            return float(np.sqrt(hole[0]) * np.sqrt(hole[1]))  # lambdas can be as large as 1e280
         lowest = min(rows, key=lambda row: row.lam)
         down = self._reach(lowest)[0]
         return max(lowest.lam * (down / lowest.lam) ** 1.8, _LOWEST * self.start)

@@ -13,6 +13,7 @@ from triscreen.cones import make_cone
 from triscreen.errors import InputError
 from triscreen.path.plots import Plots
 from triscreen.solvers import Solution
+from triscreen.units import FACTOR, LAMBDA, MATRIX, METRIC
 
 # One number per lambda each; see `Row`.
 NUMBERS = (
@@ -41,7 +42,7 @@ class Row:
         was solved, over all pairs; triplets of it that were not decided, over all triplets.
     stopped_by : str
     factor : array
-        F with M = F F' in core coordinates.
+        F with M = F F' in core coordinates, but in the user's units, like all else here.
     events : list of dict
         What each sphere and rule decided (see `Solution.screening`).
     """
@@ -70,29 +71,29 @@ class Row:
     events: list = field(repr=False)
 
     @classmethod
-    def of(cls, cone, lam, step):
-        """Make one from a `Step` of the walk."""
-        evaluation = step.evaluation
-        M, point = evaluation.M, evaluation.dual_point
+    def of(cls, problem, lam, step):
+        """Make one from a `Step` of the walk to lam (the user's)."""
+        evaluation, cone, units = step.evaluation, problem.cone, problem.units
+        M, point, inside = evaluation.M, evaluation.dual_point, units.into(lam, LAMBDA)
         size = float(np.vdot(M, M))
-        rest = M - point.plus / lam
+        rest = M - point.plus / inside
         factor = cone.project(M).factor
         if factor.ndim == 2:  # columns of rounding size would only take room
             lengths = np.square(factor).sum(axis=0)
             factor = factor[:, lengths > 1e-15 * lengths.max(initial=0.0)]
         return cls(
             lam=lam,
-            loss=evaluation.primal - 0.5 * lam * size,
+            loss=evaluation.primal - 0.5 * inside * size,
             primal=evaluation.primal,
             dual=evaluation.dual,
             gap=evaluation.gap,
             rounding=float(step.rounding),
-            error=float(step.error),
+            error=units.out(float(step.error), MATRIX),
             slack=evaluation.slack + cone.cut_off_inner(point, M),
-            away=float(np.vdot(rest, rest)),
+            away=units.out(float(np.vdot(rest, rest)), 2 * METRIC),
             along=float(np.vdot(rest, point.plus)),
-            square=float(np.vdot(point.plus, point.plus)),
-            size=size,
+            square=units.out(float(np.vdot(point.plus, point.plus)), 2 * MATRIX),
+            size=units.out(size, 2 * METRIC),
             smoothing=evaluation.sums.smoothing,
             n_iter=step.n_iter,
             passes=step.passes,
@@ -101,14 +102,14 @@ class Row:
             undecided=step.undecided,
             seconds=step.seconds,
             stopped_by=step.stopped_by,
-            factor=factor,
+            factor=units.out(factor, FACTOR),
             events=step.events,
         )
 
     def _away_at(self, lam):
         """Return |M - P/lam|^2 for another lambda."""
         change = 1.0 / self.lam - 1.0 / lam
-        return max(self.away + 2 * change * self.along + change * change * self.square, 0.0)
+        return max(self.away + 2 * change * self.along + (change * np.sqrt(self.square)) ** 2, 0.0)
 
     def gap_at(self, lam):
         """Return the gap of this M and its alpha for another lambda: convex in lam."""
@@ -116,7 +117,7 @@ class Row:
 
     def rounding_at(self, lam):
         """Return the bound of what rounding may hide of that gap (see `triscreen.rounding`)."""
-        more = np.sqrt(self._away_at(lam)) * self.error + self.error**2 / (2 * lam)
+        more = np.sqrt(self._away_at(lam)) * self.error + (self.error / np.sqrt(2 * lam)) ** 2
         return self.rounding + more + 1e-13 * self.gap_at(lam)
 
     def primal_at(self, lam):

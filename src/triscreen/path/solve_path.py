@@ -20,6 +20,7 @@ from triscreen.path.result import Path, Row
 from triscreen.path.walk import Walk
 from triscreen.screening import Screening
 from triscreen.solvers.solve import MAX_ITER, advice, check_arguments
+from triscreen.units import LAMBDA, POINT
 
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
 AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)
@@ -151,11 +152,12 @@ def solve_path(
                 if left is not None and left <= 0 and rows:
                     ended = "max_seconds"
                     break
-                step = walk.step(lam, grid.ahead(lam, rows), left)
+                inside, ahead = (problem.units.into(value, LAMBDA) for value in (lam, grid.ahead(lam, rows)))
+                step = walk.step(inside, ahead, left)
                 if step.stopped_by == "max_seconds" and rows:
                     ended = "max_seconds"
                     break
-                rows.append(Row.of(problem.cone, lam, step))
+                rows.append(Row.of(problem, lam, step))
                 if step.stopped_by == "max_seconds":  # better than nothing, but not to go on from
                     ended = "max_seconds"
                     break
@@ -222,7 +224,7 @@ def _wants_stop(answer):
 def _identity_of(problem):
     """What makes a problem this one."""
     triplets = problem.triplets
-    parts = [problem.points]
+    parts = [problem.units.out(problem.points, POINT)]
     parts += [value for _, value in sorted(vars(triplets).items()) if isinstance(value, np.ndarray)]
     identity = {"problem": fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
     if not triplets.listed and problem.memory_budget is not None:

@@ -23,6 +23,7 @@ from triscreen.screening.spheres import rrpb
 from triscreen.screening.tube import Reference, Tube, WorkingSet
 from triscreen.solvers.base import Monitor
 from triscreen.solvers.solve import run
+from triscreen.units import LAMBDA, MATRIX, METRIC, STEP
 
 # A tube's radius, in prediction errors: for one lambda a solution may end outside, several had better stay inside.
 _NARROW, _WIDE = 0.17, 0.5
@@ -68,7 +69,7 @@ class Last:
 
 @dataclass
 class Walk:
-    """Where we are on the path, and what is known there.
+    """Where we are on the path, and what is known there; all of it, lambdas too, in the units inside.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class Walk:
     def step(self, lam, ahead, max_seconds=None):
         """Solve for lam; the tube, if a new one is needed, shall serve down to the lambda ``ahead``."""
         problem = self.problem
-        monitor = Monitor(lam, self.tol, self.max_iter, max_seconds, None, problem.triplets.n_triplets)
+        monitor = Monitor(problem, lam, self.tol, self.max_iter, max_seconds, None)
         monitor.eta = self.eta
         self._scanned = 0.0
         start = self._predict(lam)
@@ -412,38 +413,47 @@ class Walk:
     # -- what a checkpoint holds ------------------------------------------------------------------------------------
 
     def state(self):
-        """Return (numbers, arrays) from which `restore` goes on, to the same bits."""
-        last = self.last
+        """Return (numbers, arrays) from which `restore` goes on, to the same bits; in the units of the user."""
+        last, out = self.last, self.problem.units.out
         meta = {
-            "points": [point[0] for point in self.points],
-            "references": [[r.lam, r.sums.smoothing, r.error] for r in self.references],
-            "until": self.until,
+            "points": [out(point[0], LAMBDA) for point in self.points],
+            "references": [[out(r.lam, LAMBDA), r.sums.smoothing, out(r.error, MATRIX)] for r in self.references],
+            "until": out(self.until, LAMBDA),
             "error": self.error,
-            "eta": self.eta,
+            "eta": out(self.eta, STEP),
             "known": self.known,
             "wait": [self.wait, self.patience],
-            "working": None if self.working is None else list(self._shape),
-            "last": [last.smoothing, last.primal, last.error],
+            "working": None if self.working is None else [out(self._shape[0], METRIC), self._shape[1]],
+            "last": [last.smoothing, last.primal, out(last.error, MATRIX)],
         }
         arrays = {} if last.weights is None else {"weights": last.weights}
         for i, (_, M, A) in enumerate(self.points):
-            arrays[f"point M{i}"], arrays[f"point A{i}"] = M, A
+            arrays[f"point M{i}"], arrays[f"point A{i}"] = out(M, METRIC), out(A, MATRIX)
         for i, reference in enumerate(self.references):
-            arrays[f"reference M{i}"], arrays[f"reference A{i}"] = reference.M, reference.A
+            arrays[f"reference M{i}"], arrays[f"reference A{i}"] = out(reference.M, METRIC), out(reference.A, MATRIX)
         return meta, arrays
 
     def restore(self, meta, arrays):
         """Go on from what `state` gave."""
-        self.points = [(lam, arrays[f"point M{i}"], arrays[f"point A{i}"]) for i, lam in enumerate(meta["points"])]
-        self.references = [
-            Reference.at(self.problem, arrays[f"reference M{i}"], lam, smoothing, arrays[f"reference A{i}"], error)
-            for i, (lam, smoothing, error) in enumerate(meta["references"])
-        ]
-        self.until, self.error, self.eta, self.known = meta["until"], meta["error"], meta["eta"], meta["known"]
+        into = self.problem.units.into
+
+        def pair(kind, i):
+            return into(arrays[f"{kind} M{i}"], METRIC), into(arrays[f"{kind} A{i}"], MATRIX)
+
+        self.points = [(into(lam, LAMBDA), *pair("point", i)) for i, lam in enumerate(meta["points"])]
+        self.references = []
+        for i, (lam, smoothing, error) in enumerate(meta["references"]):
+            M, A = pair("reference", i)
+            made = Reference.at(self.problem, M, into(lam, LAMBDA), smoothing, A, into(error, MATRIX))
+            self.references.append(made)
+        self.until, self.eta = into(meta["until"], LAMBDA), into(meta["eta"], STEP)
+        self.error, self.known = meta["error"], meta["known"]
         self.wait, self.patience = meta["wait"]
-        self.last = Last(*meta["last"], arrays.get("weights"))
+        smoothing, primal, error = meta["last"]
+        self.last = Last(smoothing, primal, into(error, MATRIX), arrays.get("weights"))
         if meta["working"] is not None:
-            self.working = self._make_working_set(*meta["working"])
+            radius, straight = meta["working"]
+            self.working = self._make_working_set(into(radius, METRIC), straight)
 
 
 def _slope(lams, lam):

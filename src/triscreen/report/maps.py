@@ -11,6 +11,7 @@ from triscreen.screening import Screening
 from triscreen.screening.ranges import rrpb_ranges
 from triscreen.screening.tube import Reference
 from triscreen.solvers import solve
+from triscreen.units import LAMBDA
 
 # (sphere, rule): all spheres with the sphere rule, and the half-space that makes the oldest of them better.
 CASES = (
@@ -53,20 +54,20 @@ def range_map(problem, path, stops):
     triplets = problem.triplets
     positive, negative = triplets.pair_numbers(np.ones(triplets.n_triplets, dtype=bool))
     norms = problem.norms * problem.rounding.norm_factor + problem.rounding.norm_offset
-    shares = np.zeros((len(stops), len(path)))
+    shares, lambdas = np.zeros((len(stops), len(path))), problem.units.into(path.lambdas, LAMBDA)
     for row, t in zip(shares, stops, strict=True):
-        sol = path[t]
-        reference = Reference.at(problem, problem.checked(sol.M)[1], sol.lam, sol.smoothing)
-        evaluation, bound = reference.evaluate(problem, sol.lam)
-        eps = np.sqrt(2 * (evaluation.gap + bound) / sol.lam) + problem.rounding.element(reference.M)
+        sol, lam = path[t], float(lambdas[t])
+        reference = Reference.at(problem, problem.checked(sol.M)[1], lam, sol.smoothing)
+        evaluation, bound = reference.evaluate(problem, lam)
+        eps = np.sqrt(2 * (evaluation.gap + bound) / lam) + problem.rounding.element(reference.M)
         margins = reference.dist[negative] - reference.dist[positive]
         errors = np.full(len(margins), reference.margin_error(problem))
         size = float(np.linalg.norm(reference.M))
-        ranges = rrpb_ranges(margins, errors, norms, size, sol.lam, float(eps), problem.loss.gamma)
+        ranges = rrpb_ranges(margins, errors, norms, size, lam, float(eps), problem.loss.gamma)
         for low, high in ranges.values():
             some = low < high
-            row += np.searchsorted(np.sort(low[some]), path.lambdas, "left")
-            row -= np.searchsorted(np.sort(high[some]), path.lambdas, "right")
+            row += np.searchsorted(np.sort(low[some]), lambdas, "left")
+            row -= np.searchsorted(np.sort(high[some]), lambdas, "right")
     return shares / triplets.n_triplets
 
 

@@ -15,6 +15,7 @@ from triscreen.rounding import U
 from triscreen.screening import rules, spheres
 from triscreen.screening.state import Screener
 from triscreen.triplets.quadratic import Quadratic
+from triscreen.units import METRIC
 
 # Pairs leave when no more than this share of them would stay.
 _PAYS = 0.7
@@ -70,7 +71,7 @@ class PairScreener(Screener):
                 "n_iter": n_iter,
                 "sphere": sphere.name,
                 "rule": "sphere",
-                "radius": radius,
+                "radius": engine.units.out(radius, METRIC),
                 "L": found.counts[0],
                 "R": found.counts[1],
                 "tried": before,

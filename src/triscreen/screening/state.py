@@ -17,6 +17,7 @@ from triscreen.errors import InputError
 from triscreen.rounding import U
 from triscreen.screening import rules, spheres
 from triscreen.screening.rounding import gap_error, safe_radius
+from triscreen.units import METRIC
 
 # Make the problem smaller when the undecided triplets have become fewer by this factor.
 _PAYS = 0.7
@@ -172,7 +173,7 @@ class Screener:
                     "n_iter": n_iter,
                     "sphere": sphere.name,
                     "rule": name if isinstance(name, str) else "own",
-                    "radius": radius,
+                    "radius": engine.units.out(radius, METRIC),
                     "L": int(gained[0]),
                     "R": int(gained[1]),
                     "tried": int(len(self._zones) - before.sum()),

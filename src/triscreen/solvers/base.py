@@ -20,6 +20,7 @@ import numpy as np
 from triscreen._tables import html_table
 from triscreen.screening.pairs import PairScreener
 from triscreen.screening.state import Screener
+from triscreen.units import LAMBDA, STEP
 
 # Stop when this many iterations in a row have not brought the gap down.
 _PATIENCE = 2000
@@ -126,8 +127,9 @@ class Solution:
 class Monitor:
     """Watches one solve: history, best point, and every reason to stop."""
 
-    def __init__(self, lam, tol, max_iter, max_seconds, callback, n_triplets):
-        self.n_triplets = n_triplets
+    def __init__(self, problem, lam, tol, max_iter, max_seconds, callback):
+        """lam: as it is inside; what is told of it, and of step sizes, is the user's."""
+        self.n_triplets, self.units = problem.triplets.n_triplets, problem.units
         self.lam, self.tol = lam, tol
         self.max_iter, self.max_seconds, self.callback = max_iter, max_seconds, callback
         self.begin = time.perf_counter()
@@ -175,7 +177,8 @@ class Monitor:
 
     def _record(self, evaluation, step, callback):
         self.last = evaluation
-        state = State(self.lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds)
+        lam, step = self.units.out(self.lam, LAMBDA), self.units.out(step, STEP)
+        state = State(lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds)
         if not self._rows or self._rows[-1][0] != self.n_iter:
             self._rows.append(
                 (state.n_iter, state.primal, state.gap, step, state.passes, state.seconds, self.undecided)

@@ -17,6 +17,7 @@ from triscreen.solvers.base import Monitor, Solution
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.dual import DualAscent
 from triscreen.solvers.newton import Newton
+from triscreen.units import LAMBDA
 
 SOLVERS = {
     "auto": lambda: Newton(first=20),  # projected gradient is done by then, or slow
@@ -94,8 +95,10 @@ def solve(
     max_iter = as_count(max_iter, "max_iter", none="the default") or MAX_ITER
     max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
     M = _core_start(problem, start)
-    monitor = Monitor(lam, tol, max_iter, max_seconds, callback, problem.triplets.n_triplets)
+    wanted, lam = lam, problem.units.into(lam, LAMBDA)
+    monitor = Monitor(problem, lam, tol, max_iter, max_seconds, callback)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
+    lam0 = problem.units.into(lam0, LAMBDA)
     try:
         if start is None:
             M, smoothing = _walk_down(problem, lam, solver, M, monitor)
@@ -116,7 +119,7 @@ def solve(
         ) from None
     if not solution.converged and solution.stopped_by != "callback":
         warnings.warn(
-            f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={lam:.6g} (stopped by "
+            f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={wanted:.6g} (stopped by "
             f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
             ConvergenceWarning,
             stacklevel=3,
@@ -232,13 +235,13 @@ def _first_smoothing(problem, lam, M, dist, smoothing, monitor):
 
 
 def _certified(problem, core, tol, monitor):
-    certificate = problem.certificate(problem.from_core(core), monitor.lam)
+    certificate = problem.certificate(problem.from_core(core), problem.units.out(monitor.lam, LAMBDA))
     return _solution(problem, core, certificate, certificate.rounding, tol, monitor)
 
 
 def _solution(problem, core, certificate, rounding, tol, monitor):
     return Solution(
-        lam=monitor.lam,
+        lam=problem.units.out(monitor.lam, LAMBDA),
         M=np.array(problem.from_core(core)),
         primal=certificate.primal,
         dual=certificate.dual,
