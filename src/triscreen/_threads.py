@@ -7,11 +7,15 @@ helper that the operating system has put to sleep in the middle of a chunk holds
 thread is better off alone.
 
 BLAS runs on one thread while the engine works, because the engine's own threads call it.
+
+All long work comes through here, so this is also where it ends early: between two chunks (and within long ones, by
+`breathe`) Ctrl-C gets through, and a `deadline` is looked at.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import itertools
 import numbers
 import os
@@ -19,13 +23,19 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from triscreen.errors import InputError
+from triscreen.errors import InputError, OutOfTime
 
 # The slower way of running is tried again after so many calls that trying costs about this share of the time.
 _PROBE_SHARE = 0.03
 _PROBE_EVERY = 32
 # Helpers have to save this much, or they are left asleep.
 _WORTH_IT = 0.85
+
+# Elementary operations that one chunk may have: about half a second.
+LONGEST = 1_000_000_000
+
+_limit = contextvars.ContextVar("limit", default=None)  # when the time of this thread's work is over
+_here = threading.local()  # .run: what the chunk at work on this thread belongs to
 
 _lock = threading.Lock()
 _pool = None
@@ -93,6 +103,55 @@ def _set_blas_threads(numbers):
         pass
 
 
+@contextlib.contextmanager
+def deadline(seconds, extend=False):
+    """Let work inside end by `OutOfTime` after so many seconds (None: no limit); extend: whatever there was before."""
+    own = None if seconds is None else time.perf_counter() + seconds
+    outer = None if extend else _limit.get()
+    limits = [limit for limit in (own, outer) if limit is not None]
+    token = _limit.set(min(limits) if limits else None)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def breathe():
+    """Within a chunk that may take long: raise where its work is not wanted any more."""
+    run = getattr(_here, "run", None)
+    if run is not None:
+        run.check()
+
+
+class _Run:
+    """The chunks of one call; over when one of them has failed, or when the time is."""
+
+    def __init__(self):
+        self.failed, self.limit = False, _limit.get()
+
+    def check(self):
+        if self.failed:
+            raise _Abandoned
+        if self.limit is not None and time.perf_counter() > self.limit:
+            raise OutOfTime("the time is over")
+
+    def work(self, task, chunks):
+        outer, _here.run = getattr(_here, "run", None), self
+        try:
+            for chunk in chunks:
+                self.check()
+                task(chunk)
+        except BaseException:
+            self.failed = True
+            raise
+        finally:
+            _here.run = outer
+
+
+class _Abandoned(Exception):
+    """Another chunk has failed already."""
+
+
 class Threads:
     """Runs chunks of work on the calling thread and, while that pays, on helpers.
 
@@ -109,8 +168,7 @@ class Threads:
     def run(self, kind, task, n_chunks):
         """Call ``task(chunk)`` for every chunk in range(n_chunks), in any order, and wait for all."""
         if self.n_jobs == 1 or n_chunks == 1:
-            for chunk in range(n_chunks):
-                task(chunk)
+            _Run().work(task, range(n_chunks))
             return
         if kind not in self._seconds:  # the first call meets cold caches and sleeping helpers: no measure of either way
             self._seconds[kind] = [None, None, 0]
@@ -121,8 +179,7 @@ class Threads:
         if together:
             _run_together(task, n_chunks, min(self.n_jobs, n_chunks))
         else:
-            for chunk in range(n_chunks):
-                task(chunk)
+            _Run().work(task, range(n_chunks))
         self._learn(kind, together, time.perf_counter() - begin)
 
     def _choose(self, kind):
@@ -150,19 +207,15 @@ class Threads:
 
 
 def _run_together(task, n_chunks, n_threads):
-    counter = itertools.count()
-    failed = threading.Event()
+    counter, run = itertools.count(), _Run()
+
+    def chunks():
+        while (chunk := next(counter)) < n_chunks:
+            yield chunk
 
     def work():
-        try:
-            while not failed.is_set():
-                chunk = next(counter)
-                if chunk >= n_chunks:
-                    return
-                task(chunk)
-        except BaseException:
-            failed.set()
-            raise
+        with contextlib.suppress(_Abandoned):
+            run.work(task, chunks())
 
     pool = _helpers()
     futures = [pool.submit(work) for _ in range(n_threads - 1)]
@@ -182,6 +235,11 @@ def chunk_bounds(n, n_chunks):
     return [n * c // n_chunks for c in range(n_chunks + 1)]
 
 
-def count_chunks(n, work, most=64):
-    """How many chunks to cut n items of ``work`` elementary operations each into: about 0.2 ms a chunk."""
+def count_chunks(n, work, most=None):
+    """How many chunks to cut n items of ``work`` elementary operations each into: about 0.2 ms a chunk.
+
+    At most 64, unless a chunk would take longer than half a second; or ``most``, whatever it takes.
+    """
+    if most is None:
+        most = max(64, n * work / LONGEST)
     return int(max(1, min(most, n, n * work / 400_000)))

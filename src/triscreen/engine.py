@@ -126,6 +126,13 @@ class Engine:
             weights=pair_weights,
         )
 
+    def nothing(self, lam):
+        """Return the `Evaluation` at M = 0 with every alpha 0: what is known without any work, a relative gap of 1."""
+        M, smoothing = np.zeros(self.cone.shape(self.points.shape[1])), self.loss.smoothings[0]
+        value = self.triplets.total_weight * self.loss(0.0)
+        sums = Sums(smoothing, value, 0.0, 0.0)
+        return Evaluation(M, None, sums, M, self.cone.project(M), value, value, 0.0, value, value)
+
     def restrict(self, triplets, pairs, points):
         """Return the engine of a smaller set; its constant matrix and weight are still those of this one."""
         less = Engine(

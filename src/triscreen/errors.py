@@ -24,6 +24,10 @@ class Interrupted(KeyboardInterrupt):
         return type(self), (*self.args, self.result)
 
 
+class OutOfTime(TimeoutError):
+    """``max_seconds`` were over before there was anything to return; where there is something, that is returned."""
+
+
 class ConvergenceWarning(UserWarning):
     """The wanted gap was not reached; the sentence says which gap was."""
 

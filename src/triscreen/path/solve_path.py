@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from triscreen._threads import single_threaded_blas
+from triscreen._threads import deadline, single_threaded_blas
 from triscreen._validation import as_count, as_positive
-from triscreen.errors import ConvergenceWarning, InputError, Interrupted
+from triscreen.errors import ConvergenceWarning, InputError, Interrupted, OutOfTime
 from triscreen.files import Checkpoint, fingerprint
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.progress import progress
@@ -125,10 +125,15 @@ def solve_path(
     tol = as_positive(tol, "tol")
     max_iter = as_count(max_iter, "max_iter", none="the default") or MAX_ITER
     max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
-    if guarantee is None:
-        grid = Grid(problem, lambdas, lambda_max, ratio, n_lambdas, tol)
-    else:
-        grid = GuaranteedGrid(problem, lambdas, lambda_max, guarantee, n_lambdas, tol)
+    begin = time.perf_counter()
+    try:
+        with deadline(max_seconds):
+            if guarantee is None:
+                grid = Grid(problem, lambdas, lambda_max, ratio, n_lambdas, tol)
+            else:
+                grid = GuaranteedGrid(problem, lambdas, lambda_max, guarantee, n_lambdas, tol)
+    except OutOfTime:
+        raise OutOfTime(f"max_seconds={max_seconds:g}: it was over before lambda_max was known; allow more") from None
     walk = Walk(problem, solver_object, screening_object, tol, max_iter)
     identity = {
         **_identity_of(problem),
@@ -140,7 +145,6 @@ def solve_path(
     }
     rows, ended = [], None
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, identity)
-    begin = time.perf_counter()
     try:
         with opened as store, progress(grid.total) as show:
             if store is not None:
@@ -153,7 +157,12 @@ def solve_path(
                     ended = "max_seconds"
                     break
                 inside, ahead = (problem.units.into(value, LAMBDA) for value in (lam, grid.ahead(lam, rows)))
-                step = walk.step(inside, ahead, left)
+                try:
+                    with deadline(left):
+                        step = walk.step(inside, ahead, left)
+                except OutOfTime:
+                    ended = "max_seconds"
+                    break
                 if step.stopped_by == "max_seconds" and rows:
                     ended = "max_seconds"
                     break

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from triscreen._threads import deadline
 from triscreen.engine import Evaluation
+from triscreen.errors import OutOfTime
 from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import rrpb
 from triscreen.screening.tube import Reference, Tube, WorkingSet
@@ -101,8 +103,29 @@ class Walk:
 
     def step(self, lam, ahead, max_seconds=None):
         """Solve for lam; the tube, if a new one is needed, shall serve down to the lambda ``ahead``."""
+        monitor = Monitor(self.problem, lam, self.tol, self.max_iter, max_seconds, None)
+        try:
+            return self._step(lam, ahead, monitor)
+        except OutOfTime:
+            if self.points:
+                raise
+            return self._first_unfinished(lam, monitor)
+
+    def _first_unfinished(self, lam, monitor):
+        """Return what is known at the first lambda when the time is over."""
+        problem, now = self.problem, monitor.whole
+        with deadline(None, extend=True):
+            if now is None:
+                now = problem.nothing(lam)
+                rounding, error = 1e-12 * now.primal, 0.0
+            else:
+                rounding, error = gap_error(problem.rounding, now, lam), problem.rounding.matrix(now.A, now.sums.alpha)
+        return Step(now, rounding, error, monitor.n_iter, monitor.passes, 0.0, 1.0, 1.0, monitor.seconds,
+                    "max_seconds", [])  # fmt: skip
+
+    def _step(self, lam, ahead, monitor):
         problem = self.problem
-        monitor = Monitor(problem, lam, self.tol, self.max_iter, max_seconds, None)
+        _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
         monitor.eta = self.eta
         self._scanned = 0.0
         start = self._predict(lam)

@@ -98,7 +98,7 @@ def linear(engine, region, norms, zones, rounding):
             out,
         )
 
-    _in_chunks(engine, zones, kernel)
+    _in_chunks(engine, zones, kernel, _CHUNK)
     return 0.5 * engine.share
 
 
@@ -111,6 +111,8 @@ def semidefinite(engine, region, norms, zones):
         hq = region.values[negative] - region.values[positive]
         return hq, region.errors[negative] + region.errors[positive]
 
+    # Chunks of a tenth of a second or so, whatever a triplet costs: some steps over its features, or eigenvalues.
+    chunk = max(1, _CHUNK // (4 + len(center)))
     if center.ndim == 1:
 
         def kernel(left, positive, negative, out):
@@ -134,6 +136,7 @@ def semidefinite(engine, region, norms, zones):
                 semidefinite_rule(Y, q, indices[left], hq, e_hq, n, region.radius, gamma, floor, e_h, _STEPS, out)
 
         else:
+            chunk = max(1, _CHUNK // (256 + len(center) ** 3 // 8))
 
             def kernel(left, positive, negative, out):
                 hq, e_hq = values_of(positive, negative)
@@ -141,10 +144,10 @@ def semidefinite(engine, region, norms, zones):
                 by_eigendecompositions(engine.points, center, indices[left], hq, e_hq, n, region.radius, gamma, out)
 
     indices = engine.triplets.local_indices()
-    _in_chunks(engine, zones, kernel)
+    _in_chunks(engine, zones, kernel, chunk)
 
 
-def _in_chunks(engine, zones, kernel):
+def _in_chunks(engine, zones, kernel, chunk):
     """Run a kernel over the triplets without a zone, chunk by chunk, on the engine's threads."""
     keep = zones == UNDECIDED
     left = np.flatnonzero(keep)
@@ -152,7 +155,7 @@ def _in_chunks(engine, zones, kernel):
         return
     positive, negative = engine.triplets.pair_numbers(keep)
     out = np.zeros(len(left), dtype=np.int8)
-    chunks = -(-len(left) // _CHUNK)
+    chunks = -(-len(left) // chunk)
     bounds = chunk_bounds(len(left), chunks)
 
     def task(c):

@@ -135,7 +135,7 @@ class Monitor:
         self.begin = time.perf_counter()
         self.passes = 0.0
         self.n_iter = 0
-        self.best = self.last = None
+        self.best = self.last = self.whole = None  # whole: the best one that was evaluated over all of the problem
         self.stopped_by = None
         self.wants_stop = False  # what the callback answered last
         self.eta = np.inf  # the last step size: where the next gradient step begins
@@ -147,7 +147,7 @@ class Monitor:
     def turn_to(self, lam, tol):
         """Watch another lambda from now on; iterations, passes and seconds go on."""
         self.lam, self.tol = lam, tol
-        self.best = self.last = self.stopped_by = None
+        self.best = self.last = self.whole = self.stopped_by = None
         self._rows = []
 
     @property
@@ -185,6 +185,8 @@ class Monitor:
             )
         if self.best is None or self._is_better(evaluation):
             self.best = evaluation
+            if self.screener is None or self.screener.engine is self.screener.problem:
+                self.whole = evaluation
         if evaluation.gap < 0.99 * self._gain_from:
             self._last_gain, self._gain_from = self.n_iter, evaluation.gap
         answer = None if callback is None else callback(state)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from triscreen._threads import single_threaded_blas
+from triscreen._threads import deadline, single_threaded_blas
 from triscreen._validation import as_count, as_positive, shortened
-from triscreen.errors import ConvergenceWarning, InputError, Interrupted
+from triscreen.errors import ConvergenceWarning, InputError, Interrupted, OutOfTime
 from triscreen.problem import Problem
 from triscreen.screening import Screening
 from triscreen.screening.rounding import gap_error
@@ -28,6 +29,8 @@ SOLVERS = {
 MAX_ITER = 10_000
 # From lam = _SMALL lambda_max on it pays to walk down there, by steps of this factor at most, to such gaps.
 _SMALL, _STEP, _ROUGH = 3e-4, 5.0, 0.01
+# So many seconds after Ctrl-C or the end of max_seconds a certificate of the best point may take.
+_MOMENT = 1.0
 # The fastest choice measured (benchmarks/screening.py): short solves are over before screening pays.
 AUTO = Screening("mid", every=30, at_start=False)
 
@@ -66,6 +69,8 @@ def solve(
     max_iter : int, optional
         Iterations at most, 10,000 by default.
     max_seconds : float, optional
+        Looked at within iterations too; the certificate of what was found takes a second more at most. Where not even
+        one evaluation fits in, the answer is M = 0, with a relative gap of 1.
     callback : callable, optional
         ``callback(state)`` sees a `State` after every iteration (its lam tells which one is worked on); returning True
         stops.
@@ -100,18 +105,18 @@ def solve(
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
     lam0 = problem.units.into(lam0, LAMBDA)
     try:
-        if start is None:
-            M, smoothing = _walk_down(problem, lam, solver, M, monitor)
-        if monitor.stopped_by is None:
-            solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
-        else:
-            solution = _certified(problem, M, tol, monitor)
+        with deadline(max_seconds):
+            _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
+            if start is None:
+                M, smoothing = _walk_down(problem, lam, solver, M, monitor)
+            if monitor.stopped_by is None:
+                solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
+            else:
+                solution = _certified(problem, M, tol, monitor)
+    except OutOfTime:
+        solution = _best_so_far(problem, lam, tol, M, monitor, "max_seconds")
     except KeyboardInterrupt:
-        if monitor.lam != lam:  # on the way down
-            M = M if monitor.best is None else monitor.best.M
-            monitor.turn_to(lam, tol)
-        monitor.stopped_by = "interrupt"
-        result = _certified(problem, M if monitor.best is None else monitor.best.M, tol, monitor)
+        result = _best_so_far(problem, lam, tol, M, monitor, "interrupt")
         raise Interrupted(
             f"interrupted after {monitor.n_iter} iterations at relative gap {result.rel_gap:.2g}; the best so far is "
             "the .result of this exception",
@@ -237,6 +242,24 @@ def _first_smoothing(problem, lam, M, dist, smoothing, monitor):
 def _certified(problem, core, tol, monitor):
     certificate = problem.certificate(problem.from_core(core), problem.units.out(monitor.lam, LAMBDA))
     return _solution(problem, core, certificate, certificate.rounding, tol, monitor)
+
+
+def _best_so_far(problem, lam, tol, M, monitor, stopped_by):
+    """Return the best point, certified, if a moment is enough for that; else the best one whose gap is known anyway."""
+    best, whole = monitor.best, monitor.whole
+    if monitor.lam != lam:  # on the way down
+        monitor.turn_to(lam, tol)
+    monitor.stopped_by = stopped_by
+    M = M if best is None else best.M
+    if M.any():
+        with contextlib.suppress(OutOfTime), deadline(_MOMENT, extend=True):
+            return _certified(problem, M, tol, monitor)
+    if whole is None:
+        now = problem.nothing(lam)
+        return _solution(problem, now.M, now, 1e-12 * now.primal, tol, monitor)
+    with deadline(None, extend=True):
+        now = problem.evaluate(whole.M, whole.dist, lam, whole.sums.smoothing, (whole.sums, whole.weights), whole.A)
+        return _solution(problem, now.M, now, gap_error(problem.rounding, now, lam), tol, monitor)
 
 
 def _solution(problem, core, certificate, rounding, tol, monitor):

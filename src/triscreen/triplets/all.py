@@ -8,7 +8,7 @@ import numpy as np
 
 from triscreen._kernels.margins import largest_margin_blocks
 from triscreen._kernels.ordered import bend_ordered, sweep_ordered
-from triscreen._threads import Threads, chunk_bounds, count_chunks
+from triscreen._threads import Threads, breathe, chunk_bounds, count_chunks
 from triscreen._validation import as_count, as_labels, as_numbers, as_points, shortened
 from triscreen.errors import InputError
 from triscreen.triplets.base import Sums, TripletSet, add_up
@@ -334,6 +334,7 @@ class AllTriplets(TripletSet):
 
         def task(c):
             for anchors in self._blocks(self.anchors[bounds[c] : bounds[c + 1]]):
+                breathe()
                 block = Block(self, anchors, columns[c])
                 work(block, c)
                 out[anchors] = block.rows[:, None] * X[anchors] - 2.0 * (block.matrix @ X)

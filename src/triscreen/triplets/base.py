@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triscreen._kernels.pairs import laplacian_rows, pair_distances, pair_products, transpose_pairs, weighted_squares
-from triscreen._threads import chunk_bounds, count_chunks
+from triscreen._threads import LONGEST, breathe, chunk_bounds, count_chunks
 from triscreen.errors import InputError
 
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
@@ -259,15 +259,20 @@ class TripletSet:
         # The partial matrices together are no larger than X.
         chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
         bounds = chunk_bounds(n, chunks)
-        parts = np.empty((chunks, dim, dim))
+        parts = np.zeros((chunks, dim, dim))
+
+        stretch = 1 + int(LONGEST / dim**2)
 
         def task(c):
-            start, stop = bounds[c], bounds[c + 1]
-            rows = np.empty((stop - start, dim))
-            laplacian_rows(
-                X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start, stop
-            )
-            np.matmul(X[start:stop].T, rows, out=parts[c])
+            for start in range(bounds[c], bounds[c + 1], stretch):
+                breathe()
+                stop = min(start + stretch, bounds[c + 1])
+                rows = np.empty((stop - start, dim))
+                laplacian_rows(
+                    X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start,
+                    stop,
+                )  # fmt: skip
+                parts[c] += X[start:stop].T @ rows
 
         threads.run("matrix", task, chunks)
         A = parts.sum(axis=0)

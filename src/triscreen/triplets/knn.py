@@ -19,7 +19,7 @@ from triscreen._kernels.margins import (
 )
 from triscreen._kernels.near import bend_blocks, curved_blocks, near_blocks
 from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
-from triscreen._threads import Threads, chunk_bounds, count_chunks, single_threaded_blas
+from triscreen._threads import LONGEST, Threads, chunk_bounds, count_chunks, single_threaded_blas
 from triscreen._validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
 from triscreen.triplets.base import MOST_PAIRS, Sums, TripletSet, add_up
@@ -268,7 +268,7 @@ def nearest(X, codes, k, threads, kinds=(True, False)):
     widths = {True: min(k, int(np.bincount(codes).max()) - 1), False: min(k, n - 1)}
     found = [np.empty((n, widths[same]), dtype=np.int32) for same in kinds]
 
-    rows = max(1, _DISTANCE_BLOCK // (8 * n))  # at a time and thread
+    rows = max(1, min(_DISTANCE_BLOCK // (8 * n), LONGEST // (n * dim)))  # at a time and thread
     chunks = -(-n // rows)
     bounds = chunk_bounds(n, chunks)
 
