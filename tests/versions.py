@@ -1,7 +1,7 @@
 """What the samples of older file formats in tests/data were made from: numbers that every machine has exactly.
 
-Points are small whole numbers, eight of them, so that their mean is exact; lambdas and weights are dyadic. The files of
-tests/data/v1 were written by ``python tests/versions.py`` with the last triscreen of format 1; they are never made anew.
+Points are small whole numbers, eight of them, so that their mean is exact; lambdas and weights are dyadic. The files
+of tests/data/v1 were written by ``python tests/versions.py`` with the last triscreen of format 1, once and for all.
 """
 
 from __future__ import annotations

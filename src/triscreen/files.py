@@ -1,4 +1,4 @@
-"""One file for named arrays and a few words about them, and a folder of such files for a run that can be resumed.
+"""One file for named arrays and a few words about them.
 
 A file is a zip archive. Its first member, ``header.json``, is
 
@@ -17,9 +17,7 @@ import hashlib
 import json
 import math
 import os
-import re
 import secrets
-import weakref
 import zipfile
 from pathlib import Path
 
@@ -28,22 +26,16 @@ import numpy as np
 from triscreen._validation import shortened
 from triscreen.errors import InputError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
-__all__ = ["Checkpoint", "fingerprint", "read", "replacing", "target", "write"]
+__all__ = ["fingerprint", "read", "replacing", "target", "write"]
 
 VERSION = 1
 _HEADER = "header.json"
-_OURS = ".triscreen-"  # begins the name of every file that is not content: temporary files and the lock
-_LOCK = _OURS + "lock"
+OURS = ".triscreen-"  # begins the name of every file that is not content: temporary files and locks
 
 
 def target(file, name="file"):
     """Return the path that writing to a file will replace, or refuse one that cannot be written; links are followed."""
-    path = Path(os.path.realpath(_as_path(file, name)))  # a link stays a link
+    path = Path(os.path.realpath(as_path(file, name)))  # a link stays a link
     if path.exists() and not path.is_file():
         raise InputError(f"{name}={str(path)!r} is a folder or a device: {name} must be the name of a file")
     if not path.parent.is_dir():
@@ -72,7 +64,7 @@ def replacing(file):
     (False, True)
     """
     path = target(file)
-    temporary = path.with_name(f"{_OURS}{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f"{OURS}{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as stream:
             yield stream
@@ -113,10 +105,10 @@ def write(file, kind, meta, arrays):
     path = target(file)
     if not isinstance(kind, str):
         raise InputError(f"kind={shortened(kind)}: kind must be a text")
-    arrays = _as_dict(arrays, "arrays")
+    arrays = as_dict(arrays, "arrays")
     arrays = {_as_name(name): _as_array(array, f"arrays[{name!r}]") for name, array in arrays.items()}
     shapes = {name: {"dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()}
-    meta = _plain(_as_dict(meta, "meta"), "meta")
+    meta = as_json(as_dict(meta, "meta"), "meta")
     header = {"format": "triscreen", "version": VERSION, "kind": kind, "meta": meta, "arrays": shapes}
     header = json.dumps(header, allow_nan=False, indent=1)
     with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
@@ -143,7 +135,7 @@ def read(file, kind=None):
     arrays : dict of str to array
         With the dtype, the shape and the order (C or Fortran) they had.
     """
-    path = _as_path(file, "file")
+    path = as_path(file, "file")
     name = f"file={str(path)!r}"
     if not path.is_file():
         what = "is a folder or a device" if path.exists() else "does not exist"
@@ -161,7 +153,7 @@ def read(file, kind=None):
             with zipfile.ZipFile(stream) as archive:
                 if sum(member.compress_size for member in archive.infolist()) > os.fstat(stream.fileno()).st_size:
                     raise ValueError("it is shorter than its parts")
-                header = json.loads(archive.read(_HEADER), object_hook=_special, parse_constant=_refuse)
+                header = json.loads(archive.read(_HEADER), object_hook=special, parse_constant=_refuse)
                 if header.get("format") != "triscreen":
                     raise stranger
                 if header["version"] > VERSION:
@@ -179,124 +171,6 @@ def read(file, kind=None):
             raise InputError(f"{name} is damaged or cut short ({why:.80}): use another copy of it") from err
 
 
-class Checkpoint:
-    """A folder that holds the entries of one run, so that a run that was killed can go on.
-
-    It is a context manager; leaving it (or `close`) lets another run use the folder.
-
-    Parameters
-    ----------
-    folder : path
-        Made if it is missing. A folder with anything else in it, or with the entries of another run, is refused.
-    identity : dict
-        What makes the run this one: text and numbers, such as the `fingerprint` of the data and the arguments.
-
-    Notes
-    -----
-    The folder holds ``checkpoint.tsc`` with the identity and ``000000.tsc``, ``000001.tsc``, ... with the entries; it
-    can be read whenever the run was killed. Two runs at once on one folder are refused where the system has flock,
-    and a killed run leaves no lock behind.
-    """
-
-    def __init__(self, folder, identity):
-        self.folder = _as_path(folder, "checkpoint")
-        self._name = f"checkpoint={str(self.folder)!r}"
-        identity = json.loads(json.dumps(_plain(_as_dict(identity, "identity"), "identity")), object_hook=_special)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise InputError(f"{self._name} is a file, or lies in one: it must be a folder") from None
-        first = self.folder / "checkpoint.tsc"
-        others = [name for name in sorted(os.listdir(self.folder)) if not name.startswith(_OURS)]
-        if others and not first.exists():
-            raise InputError(
-                f"{self._name} holds {others[0]!r} but no checkpoint: the folder must be new, empty or that of this run"
-            )
-        self._release = weakref.finalize(self, os.close, self._lock())
-        try:
-            if first.exists():
-                self._compare(read(first, "checkpoint")[1], identity)
-            else:
-                write(first, "checkpoint", identity, {})
-            self._count = len(self._files())
-            for leftover in self.folder.glob(f"{_OURS}*.tmp"):
-                leftover.unlink(missing_ok=True)
-        except BaseException:
-            self.close()
-            raise
-
-    def append(self, meta, arrays):
-        """Write the next entry, as `write` does: it is there as a whole, or not at all."""
-        file = self.folder / f"{self._count:06d}.tsc"
-        if not self._release.alive:
-            raise InputError(f"{self._name} was closed: open the checkpoint again to append to it")
-        if file.exists():  # seen only where there is no lock
-            raise InputError(f"{self._name} is in use by another run, which wrote {file.name!r}: use another folder")
-        write(file, "entry", meta, arrays)
-        self._count += 1
-
-    def replace(self, number, meta, arrays):
-        """Write an entry anew, as a whole or not at all."""
-        write(self.folder / f"{number:06d}.tsc", "entry", meta, arrays)
-
-    def entries(self):
-        """Return the list of (meta, arrays), in the order in which they were appended."""
-        files = self._files()
-        try:
-            return [read(file, "entry")[1:] for file in files]
-        except InputError as err:
-            raise InputError(f"{err} (the folder is left as it is)") from err
-
-    def close(self):
-        """Let other runs use the folder; what was appended can still be read here."""
-        self._release()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def __len__(self):
-        return self._count
-
-    def _lock(self):
-        """Return an open file that keeps other runs out until it is closed, if only by the end of the process."""
-        lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            if fcntl:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise InputError(
-                f"{self._name} is in use by another run: wait for it, close it or use another folder"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        return lock
-
-    def _compare(self, old, new):
-        def shown(identity, key):
-            return shortened(identity[key]) if key in identity else "absent"
-
-        differ = [key for key in old | new if key not in old or key not in new or not _same(old[key], new[key])]
-        if differ:
-            words = [f"{key} was {shown(old, key)} and is now {shown(new, key)}" for key in differ[:2]]
-            words += [f"{len(differ) - 2} more differ"] if len(differ) > 2 else []
-            raise InputError(f"{self._name} belongs to another run ({'; '.join(words)}): use another folder")
-
-    def _files(self):
-        names = [name for name in os.listdir(self.folder) if re.fullmatch(r"[0-9]{6,}\.tsc", name)]
-        names.sort(key=lambda name: int(name[:-4]))
-        for i, name in enumerate(names):
-            if name != f"{i:06d}.tsc":
-                raise InputError(
-                    f"{self._name} holds {name!r} but no '{i:06d}.tsc': put that file back or use another folder "
-                    "(the folder is left as it is)"
-                )
-        return [self.folder / name for name in names]
-
-
 def fingerprint(*arrays):
     """Return a hex digest of the dtypes, shapes and values of arrays; the order in memory does not matter."""
     digest = hashlib.blake2b(digest_size=16)
@@ -309,13 +183,13 @@ def fingerprint(*arrays):
     return digest.hexdigest()
 
 
-def _as_path(path, name):
+def as_path(path, name):
     if not isinstance(path, str | bytes | os.PathLike) or "\0" in os.fsdecode(path):
         raise InputError(f"{name}={shortened(path)}: {name} must be a path")
     return Path(os.fsdecode(path))
 
 
-def _as_dict(value, name):
+def as_dict(value, name):
     if not isinstance(value, dict):
         raise InputError(f"{name} is a {type(value).__name__}: {name} must be a dict")
     return value
@@ -342,15 +216,15 @@ def _as_array(array, name):
     return array
 
 
-def _plain(value, name):
+def as_json(value, name):
     """Return value as JSON can hold it, or refuse what would not come back as it was."""
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str) or key.startswith("$"):
                 raise InputError(f"{name} has the key {shortened(key)}: keys must be texts that do not begin with $")
-        return {str(key): _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+        return {str(key): as_json(item, f"{name}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return [as_json(item, f"{name}[{i}]") for i, item in enumerate(value)]
     if value is None:
         return None
     for kinds, plain in (((bool, np.bool_), bool), ((int, np.integer), int), (str, str)):
@@ -362,16 +236,12 @@ def _plain(value, name):
     raise InputError(f"{name} is {shortened(value)} of type {type(value).__name__}: {hint}")
 
 
-def _special(item):
+def special(item):
     return float(item["$float"]) if "$float" in item else item
 
 
 def _refuse(constant):
     raise ValueError(f"{constant} is not JSON")
-
-
-def _same(a, b):
-    return a == b or json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)  # nan is nan here
 
 
 def _member(name):

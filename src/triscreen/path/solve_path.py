@@ -12,8 +12,9 @@ import numpy as np
 
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_count, as_positive
+from triscreen.checkpoints import Checkpoint
 from triscreen.errors import ConvergenceWarning, InputError, Interrupted
-from triscreen.files import Checkpoint, fingerprint
+from triscreen.files import fingerprint
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
