@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -206,11 +207,11 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_a_newer_format_is_refused(file):
     def newer(header, members):
-        header["version"] = 2
+        header["version"] = 3
         members["index.bin"] = b"something new"
 
     rewritten(file, newer)
-    assert "a.tsc' was written by a newer triscreen, format 2: this one reads up to 1" in refusal(files.read, file)
+    assert "a.tsc' was written by a newer triscreen, format 3: this one reads up to 2" in refusal(files.read, file)
 
 
 def test_another_kind_is_refused(file):
@@ -288,6 +289,79 @@ def test_checksums_come_before_numpy(file):
     assert "the checksum of M.npy is wrong" in refusal(files.read, file)
 
 
+def peak(call, *arguments):
+    """Return (the sentence of the refusal, the most memory that it took)."""
+    tracemalloc.start()
+    try:
+        return refusal(call, *arguments), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def npy(dtype, shape, data=b""):
+    """The bytes of an npy file that may lie about its size."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return stream.getvalue() + data
+
+
+BOMBS = {
+    "a header of blanks": {"header.json": b'{"format": "triscreen"' + b" " * 30_000_000 + b"}"},
+    "an array of zeros": {"M.npy": npy("<f8", (4_000_000,), bytes(32_000_000))},
+    "an unknown member": {"more.npy": bytes(30_000_000)},
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_what_unpacks_to_more_than_the_file_is_refused_before_it_is_unpacked(file, name):
+    """Files of triscreen are never compressed, so nothing in one is larger than the file."""
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()} | BOMBS[name]
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in members.items():
+            archive.writestr(member, data, None if member in BOMBS[name] else zipfile.ZIP_STORED)
+    assert file.stat().st_size < 1e5
+    text, most = peak(files.read, file)
+    assert "is compressed" in text
+    assert most < 1e6
+
+
+def test_a_file_cannot_ask_for_more_than_its_size(file):
+    """Sizes that lie: in the records of the archive, in the header, in the arrays' own headers."""
+    data = file.read_bytes()
+    big = (10**12).to_bytes(8, "little")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        sizes = {member.file_size.to_bytes(4, "little") for member in archive.infolist()}
+        starts = {member.header_offset.to_bytes(4, "little") for member in archive.infolist()}
+    for old, new in [*((size, big[:4]) for size in sizes), *((s, bytes(4)) for s in starts if any(s))]:
+        assert old in data
+        file.write_bytes(data.replace(old, new))
+        text, most = peak(files.read, file)
+        assert "damaged or cut short" in text or "not a triscreen file" in text
+        assert most < 1e6
+    for dtype, shape in (("<f8", (10**12,)), ("<f8", (3, 5)), ("<U0", (10**12,)), ("<f8", (-1,)), ("<f8", (2**62, 8))):
+        file.write_bytes(data)
+
+        def change(header, members, dtype=dtype, shape=shape):
+            members["M.npy"] = npy(dtype, shape, bytes(96))
+            header["arrays"]["M"] = {"dtype": dtype, "shape": list(shape)}
+
+        rewritten(file, change)
+        text, most = peak(files.read, file)
+        assert "damaged or cut short" in text
+        assert most < 1e6
+
+
+def test_members_that_overlap_are_refused(file):
+    """One run of bytes that many members share is how a small archive holds a large one."""
+    data = file.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        offsets = [member.header_offset for member in archive.infolist() if member.filename.endswith(".npy")]
+    shared = data.replace(offsets[2].to_bytes(4, "little"), offsets[1].to_bytes(4, "little"))
+    file.write_bytes(shared)
+    assert "shorter than its parts" in refusal(files.read, file)
+
+
 class Failing(io.FileIO):
     """A file whose n-th write fails, and every later one if it fails for good."""
 
@@ -337,6 +411,18 @@ def test_it_is_on_the_disk_before_it_is_there(tmp_path, monkeypatch):
         monkeypatch.setattr(os, name, lambda *args, kept=kept, name=name: (calls.append(name), kept(*args)))
     files.write(tmp_path / "a.tsc", "test", META, ARRAYS)
     assert calls[:2] == ["fsync", "replace"]
+
+
+@pytest.mark.parametrize("call", [files.read, lambda file: files.write(file, "test", {}, {})], ids=["read", "write"])
+@pytest.mark.parametrize("odd", ["loop", "fifo", "x" * 300, "file/in/it", "folder"])
+def test_odd_paths_are_refused_in_one_sentence(tmp_path, call, odd):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    assert refusal(call, tmp_path / odd).startswith("file=")
+    assert sorted(os.listdir(tmp_path)) == ["fifo", "file", "folder", "loop"]
+    assert (tmp_path / "loop").is_symlink()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links and modes are those of POSIX")

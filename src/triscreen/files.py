@@ -2,24 +2,31 @@
 
 A file is a zip archive. Its first member, ``header.json``, is
 
-    {"format": "triscreen", "version": 1, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
+    {"format": "triscreen", "version": 2, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
 
 and each array follows as ``name.npy``, so ``np.load(file)[name]`` reads it without triscreen. JSON has no infinity and
 no NaN: such a float is the object {"$float": "inf"}, "-inf" or "nan"; keys that begin with $ are kept for rules like
 this one. Members are stored, not deflated: noise in the last digits of floats hardly compresses, the bytes do not
-depend on the version of zlib, and the checksum of a member is the checksum of its numbers. Nothing is ever pickled.
+depend on the version of zlib, and the checksum of a member is the checksum of its numbers. So no member can be larger
+than the file, and sizes are compared before anything is read. Nothing is ever pickled.
+
+Version 1 is the same but for checkpoints, whose entries were bound to nothing (`triscreen.checkpoints`); it is read for
+ever.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import math
 import os
 import secrets
 import zipfile
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,18 +35,29 @@ from triscreen.errors import InputError
 
 __all__ = ["fingerprint", "read", "replacing", "target", "write"]
 
-VERSION = 1
+VERSION = 2
 _HEADER = "header.json"
+_LONGEST_HEADER = 2**28  # bytes
+_LONGEST_NPY_HEADER = 2**16
+_KINDS = "biufcSUmM"  # of numbers, text and dates
 OURS = ".triscreen-"  # begins the name of every file that is not content: temporary files and locks
 
 
 def target(file, name="file"):
     """Return the path that writing to a file will replace, or refuse one that cannot be written; links are followed."""
     path = Path(os.path.realpath(as_path(file, name)))  # a link stays a link
-    if path.exists() and not path.is_file():
+    if os.path.exists(path) and not os.path.isfile(path):
         raise InputError(f"{name}={str(path)!r} is a folder or a device: {name} must be the name of a file")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InputError(f"{name}={str(path)!r}: the folder {str(path.parent)!r} does not exist, make it first")
+    if os.path.islink(path):
+        raise InputError(f"{name}={str(path)!r} is a link that leads back to itself: {name} must be the name of a file")
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as err:  # such as a name that is too long
+        raise InputError(f"{name}={shortened(str(path))}: {err.strerror}, take another name") from None
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(f"{name}={str(path)!r}: the folder {str(path.parent)!r} does not let you write, take another")
     return path
@@ -110,7 +128,9 @@ def write(file, kind, meta, arrays):
     shapes = {name: {"dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()}
     meta = as_json(as_dict(meta, "meta"), "meta")
     header = {"format": "triscreen", "version": VERSION, "kind": kind, "meta": meta, "arrays": shapes}
-    header = json.dumps(header, allow_nan=False, indent=1)
+    header = json.dumps(header, allow_nan=False, indent=1).encode()
+    if len(header) > _LONGEST_HEADER:
+        raise InputError(f"meta takes {len(header):,} bytes: at most {_LONGEST_HEADER:,} can be kept")
     with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         archive.writestr(_member(_HEADER), header)
         for name, array in arrays.items():
@@ -135,10 +155,24 @@ def read(file, kind=None):
     arrays : dict of str to array
         With the dtype, the shape and the order (C or Fortran) they had.
     """
+    return load(file, kind)[1:]
+
+
+class Content(NamedTuple):
+    """What a file holds, and the version of its format."""
+
+    version: int
+    kind: str
+    meta: dict
+    arrays: dict
+
+
+def load(file, kind=None):
+    """Return the `Content` of a file; see `read`."""
     path = as_path(file, "file")
     name = f"file={str(path)!r}"
-    if not path.is_file():
-        what = "is a folder or a device" if path.exists() else "does not exist"
+    if not os.path.isfile(path):
+        what = "is a folder or a device" if os.path.exists(path) else "does not exist"
         raise InputError(f"{name} {what}: file must be a file that triscreen has written")
     try:
         stream = open(path, "rb")  # noqa: SIM115
@@ -151,8 +185,7 @@ def read(file, kind=None):
             if start[:4] != b"PK\x03\x04" or start[30:] != _HEADER.encode():  # as every version begins
                 raise stranger
             with zipfile.ZipFile(stream) as archive:
-                if sum(member.compress_size for member in archive.infolist()) > os.fstat(stream.fileno()).st_size:
-                    raise ValueError("it is shorter than its parts")
+                _check_members(archive, [archive.getinfo(_HEADER)], os.fstat(stream.fileno()).st_size)
                 header = json.loads(archive.read(_HEADER), object_hook=special, parse_constant=_refuse)
                 if header.get("format") != "triscreen":
                     raise stranger
@@ -161,14 +194,45 @@ def read(file, kind=None):
                         f"{name} was written by a newer triscreen, format {header['version']}: this one reads up to "
                         f"{VERSION}, update triscreen"
                     )
+                for key, type_ in (("version", int), ("kind", str), ("meta", dict), ("arrays", dict)):
+                    if type(header[key]) is not type_:
+                        raise ValueError(f"its {key} is {shortened(header[key])}")
                 if kind is not None and header["kind"] != kind:
                     raise InputError(f"{name} is of kind {header['kind']!r}: a file of kind {kind!r} is needed here")
-                return header["kind"], header["meta"], _arrays(archive, header["arrays"])
+                _check_members(archive, archive.infolist(), os.fstat(stream.fileno()).st_size)
+                return Content(header["version"], header["kind"], header["meta"], _arrays(archive, header["arrays"]))
         except (InputError, MemoryError):
             raise
         except Exception as err:  # damaged bytes lead zipfile, json and numpy to errors of a dozen classes
             why = " ".join(str(err).split()) or type(err).__name__
             raise InputError(f"{name} is damaged or cut short ({why:.80}): use another copy of it") from err
+
+
+def read_npy(stream, size):
+    """Return the array of an npy file of so many bytes; one whose header tells of more or less is a ValueError.
+
+    Memory is asked for only when that is known, so a file cannot ask for more than its own size.
+    """
+    begin = stream.read(12)
+    width = 2 if begin[6:7] == b"\x01" else 4
+    length = int.from_bytes(begin[8 : 8 + width], "little")
+    if begin[:6] != b"\x93NUMPY" or not 0 < length <= _LONGEST_NPY_HEADER:
+        raise ValueError("it does not begin as an npy file does")
+    header = begin + stream.read(8 + width + length - len(begin))
+    part = io.BytesIO(header)
+    version = np.lib.format.read_magic(part)
+    parse = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in parse:
+        raise ValueError(f"its npy version {version} is unknown here")
+    shape, fortran, dtype = parse[version](part)
+    if dtype.hasobject:
+        raise ValueError("Object arrays cannot be loaded")
+    count = math.prod(shape)
+    if count < 0 or dtype.itemsize == 0 or len(header) + count * dtype.itemsize != size:
+        raise ValueError(f"an array of shape {shape} and type {dtype} does not take {size:,} bytes")
+    flat = np.empty(count, dtype)
+    _read_into(stream, memoryview(flat.view(np.uint8) if flat.nbytes else b""))
+    return flat.reshape(shape[::-1]).transpose() if fortran else flat.reshape(shape)
 
 
 def fingerprint(*arrays):
@@ -211,7 +275,7 @@ def _as_array(array, name):
         array = np.asarray(array)
     except ValueError as err:
         raise InputError(f"{name} is not a rectangular array ({err})") from None
-    if array.dtype.kind not in "biufcSUmM":
+    if array.dtype.kind not in _KINDS:
         raise InputError(f"{name} has dtype {array.dtype}: it must hold numbers, text or dates, no objects or records")
     return array
 
@@ -251,6 +315,20 @@ def _member(name):
     return member
 
 
+def _check_members(archive, members, size):
+    """Refuse members that are compressed, that overlap, or that are larger than the file: before any is read."""
+    members = sorted(members, key=lambda member: member.header_offset)
+    for member in members:
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+            raise ValueError(f"{member.filename} is compressed")
+        if member.filename == _HEADER and member.file_size > _LONGEST_HEADER:
+            raise ValueError("its header is too long")
+    lengths = [(member.header_offset, 30 + len(member.filename) + member.file_size) for member in members]
+    for (begin, length), (following, _) in pairwise([*lengths, (min(archive.start_dir, size), 0)]):
+        if begin + length > following:
+            raise ValueError("it is shorter than its parts")
+
+
 def _arrays(archive, shapes):
     if sorted(archive.namelist()) != sorted([_HEADER, *(f"{name}.npy" for name in shapes)]):
         raise ValueError("members are missing or unknown")
@@ -260,8 +338,21 @@ def _arrays(archive, shapes):
     arrays = {}
     for name, told in shapes.items():
         with archive.open(f"{name}.npy") as member:
-            array = np.lib.format.read_array(member, allow_pickle=False)
-            if [array.dtype.str, list(array.shape)] != [told["dtype"], told["shape"]] or member.read(1):
-                raise ValueError(f"{name} is not as the header says")
+            array = read_npy(member, archive.getinfo(f"{name}.npy").file_size)
+        if [array.dtype.str, list(array.shape)] != [told["dtype"], told["shape"]] or array.dtype.kind not in _KINDS:
+            raise ValueError(f"{name} is not as the header says")
         arrays[name] = array
     return arrays
+
+
+def _read_into(stream, view):
+    """Fill a view with what comes next; a little at a time, because what unpacks takes as much again."""
+    filled = 0
+    while filled < len(view):
+        piece = stream.read(min(1 << 20, len(view) - filled))
+        if not piece:
+            raise ValueError("it ends too early")
+        view[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    if stream.read(1):
+        raise ValueError("it is longer than it says")
