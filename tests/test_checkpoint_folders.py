@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from test_files import ARRAYS, contents, refusal, same_array
-from triscreen import checkpoints
+from triscreen import checkpoints, files
 from triscreen.checkpoints import Checkpoint
 
 IDENTITY = {"data": "c0ffee", "lam": 0.1, "tol": math.nan, "k": 5}
@@ -240,3 +240,210 @@ def test_what_was_refused_is_nobodys(tmp_path):
         refusal(Checkpoint, tmp_path / "a", IDENTITY | {"lam": 1})
     written.remove()
     assert contents(tmp_path / "a") == before
+
+
+STATE = ({"eta": math.inf}, {"A": np.arange(6.0).reshape(2, 3)})
+
+
+def make_run(folder, identity=IDENTITY, entries=4, states=True):
+    """A checkpoint with some entries, each with a state or none."""
+    with Checkpoint(folder, identity) as run:
+        for step in range(len(run), entries):
+            run.append({"step": step, "k": identity["k"]}, ARRAYS, STATE if states else None)
+    return folder
+
+
+def test_only_the_last_entry_has_its_state(tmp_path):
+    folder = make_run(tmp_path / "a")
+    names = {name for name in contents(folder) if not name.startswith(".")}
+    assert names == {"checkpoint.tsc", *(f"{n:06d}.tsc" for n in range(4)), "state-000003.tsc"}
+    with Checkpoint(folder, IDENTITY) as run:
+        meta, arrays = run.state()
+        assert meta == STATE[0]
+        assert same_array(arrays["A"], STATE[1]["A"])
+        run.append({"step": 4}, {})
+        assert run.state() is None
+    assert not list(folder.glob("state-*"))
+
+
+def test_entries_are_written_once(tmp_path):
+    folder = make_run(tmp_path / "a", entries=2)
+    before = {name: (folder / name).stat() for name in ("checkpoint.tsc", "000000.tsc", "000001.tsc")}
+    make_run(folder, entries=5)
+    for name, stat in before.items():
+        assert (folder / name).stat().st_ino == stat.st_ino
+        assert (folder / name).stat().st_mtime_ns == stat.st_mtime_ns
+
+
+def edited(file, change):
+    """Write a file anew after a change of (meta, arrays): its checksums are valid."""
+    kind, meta, arrays = files.read(file)
+    change(meta, arrays)
+    files.write(file, kind, meta, arrays)
+
+
+EDITS = {
+    "a number": lambda meta, arrays: meta["meta"].update(step=7),
+    "more": lambda meta, arrays: meta["meta"].update(more=None),
+    "an array": lambda meta, arrays: arrays["M"].__setitem__((0, 0), 1e-300),
+    "a type": lambda meta, arrays: arrays.update(M=arrays["M"].astype("f4")),
+    "no array": lambda meta, arrays: arrays.pop("M"),
+    "another name": lambda meta, arrays: arrays.update(N=arrays.pop("M")),
+    "no seal": lambda meta, arrays: meta.pop("seal"),
+    "an empty seal": lambda meta, arrays: meta.update(seal=None),
+    "another run": lambda meta, arrays: meta.update(run="0" * 32),
+    "another number": lambda meta, arrays: meta.update(number=meta["number"] + 1),
+    "a number as text": lambda meta, arrays: meta.update(number=str(meta["number"])),
+    "another before": lambda meta, arrays: meta.update(before=None if meta["before"] else "0" * 32),
+    "another state": lambda meta, arrays: meta.update(state=None),
+    "no entry": lambda meta, arrays: meta.clear(),
+    "a list": lambda meta, arrays: meta.update(meta=[1]),
+    "a key": lambda meta, arrays: meta.update(x=1),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("number", [0, 2, 3])
+def test_an_entry_that_was_edited_is_refused_and_left(tmp_path, name, number):
+    folder = make_run(tmp_path / "a")
+    edited(folder / f"{number:06d}.tsc", EDITS[name])
+    before = contents(folder)
+    text = refusal(Checkpoint, folder, IDENTITY)
+    assert text.startswith(f"checkpoint='{folder}': '{number:06d}.tsc' ")
+    assert text.endswith("(the folder is left as it is)")
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda meta, arrays: meta["meta"].update(eta=1.0),
+        lambda meta, arrays: arrays["A"].__setitem__(0, 1.0),
+        lambda meta, arrays: meta.update(number=2),
+        lambda meta, arrays: meta.update(run=None),
+        lambda meta, arrays: meta.update(meta=None),
+        lambda meta, arrays: meta.clear(),
+    ],
+)
+def test_a_state_that_was_edited_is_refused_and_left(tmp_path, change):
+    folder = make_run(tmp_path / "a")
+    edited(folder / "state-000003.tsc", change)
+    before = contents(folder)
+    assert refusal(Checkpoint, folder, IDENTITY).startswith(f"checkpoint='{folder}': 'state-000003.tsc' ")
+    assert contents(folder) == before
+
+
+def test_files_of_other_runs_and_places_are_refused_and_left(tmp_path):
+    """Each file is replaced by each other file of this run and by each of another one; or these are added."""
+    ours = contents(make_run(tmp_path / "a"))
+    theirs = contents(make_run(tmp_path / "b", IDENTITY | {"k": 6}))
+    names = [name for name in ours if not name.startswith(".")]
+    folder, tried = tmp_path / "c", 0
+    folder.mkdir()
+    for place in [*names, "000004.tsc", "state-000004.tsc", "state-000002.tsc", "state-000005.tsc"]:
+        for source in (ours, theirs):
+            for name in names:
+                if source is ours and name == place:
+                    continue
+                for file in folder.iterdir():
+                    file.unlink()
+                for old, data in (ours | {place: source[name]}).items():
+                    (folder / old).write_bytes(data)
+                before = contents(folder)
+                assert refusal(Checkpoint, folder, IDENTITY).startswith(f"checkpoint='{folder}'")
+                assert contents(folder) == before
+                tried += 1
+    assert tried == 10 * 6 * 2 - 6
+
+
+def test_missing_files_are_refused_and_left(tmp_path):
+    for name in ("checkpoint.tsc", "000000.tsc", "000002.tsc", "000003.tsc", "state-000003.tsc"):
+        folder = make_run(tmp_path / name)
+        (folder / name).unlink()
+        before = contents(folder)
+        assert refusal(Checkpoint, folder, IDENTITY).startswith(f"checkpoint='{folder}'")
+        assert contents(folder) == before
+
+
+@pytest.mark.parametrize("moment", ["state", "entry", "removal"])
+def test_a_kill_between_any_two_files_leaves_a_run_that_goes_on(tmp_path, monkeypatch, moment):
+    """Before the entry is there, and before the state before is gone; the next entry is written as if nothing was."""
+    folder = make_run(tmp_path / "a", entries=3)
+    whole = contents(make_run(tmp_path / "b", entries=5))
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_, **__):
+        raise Killed
+
+    real = checkpoints.write
+    with Checkpoint(folder, IDENTITY) as run, monkeypatch.context() as patch:
+        if moment == "removal":
+            patch.setattr(run, "_drop_states", die)
+        else:
+            patch.setattr(
+                checkpoints, "write", lambda file, kind, *rest: die() if kind == moment else real(file, kind, *rest)
+            )
+        with pytest.raises(Killed):
+            run.append({"step": 3, "k": 5}, ARRAYS, STATE)
+    assert len(checkpoints.look(folder).entries) == (4 if moment == "removal" else 3)
+    assert checkpoints.look(folder).state[0] == STATE[0]
+    make_run(folder, entries=5)
+    assert contents(folder) == whole
+
+
+def test_odd_paths_are_refused_in_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    before = sorted(os.listdir(tmp_path))
+    odd = ["file", "fifo", "loop", "dangling", "file/in", "fifo/in/it", "loop/in", "x" * 300, f"new/{'y' * 300}"]
+    for path in [
+        *(tmp_path / name for name in odd),
+        "/dev/null",
+        "/dev/null/in",
+        "/proc/x",
+        "",
+        3,
+        "a\0b",
+        b"\xff" * 300,
+    ]:
+        if path == "":
+            continue
+        assert refusal(Checkpoint, path, IDENTITY).startswith("checkpoint=")
+        assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("call", ["mkdir", "open", "listdir", "scandir", "replace", "fsync"])
+def test_a_folder_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, monkeypatch, code, call):
+    """As root modes do not bind, so the system's answers are put into its mouth."""
+
+    def fail(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        text = refusal(Checkpoint, tmp_path / "deep" / "run", IDENTITY)
+    assert text.startswith("checkpoint=")
+    assert os.strerror(code) in text
+    assert contents(tmp_path) == {}
+
+
+def test_an_identity_tells_nan_from_text_and_keeps_its_hash(tmp_path):
+    assert checkpoints.hash_of(IDENTITY) == checkpoints.hash_of(dict(reversed(IDENTITY.items())))
+    others = [
+        {"tol": "nan"},
+        {"tol": None},
+        {"k": 5.0},
+        {"k": True},
+        {"k": "5"},
+        {"lam": np.nextafter(0.1, 1)},
+        {"": 0},
+    ]
+    assert len({checkpoints.hash_of(IDENTITY | other) for other in ({}, *others)}) == 1 + len(others)
+    a, b = np.arange(4.0), np.arange(4)
+    arrays = [{"a": a}, {"b": a}, {"a": b}, {"a": a[::-1]}, {"a": a.reshape(2, 2)}, {"a": a, "b": a}, {}]
+    assert len({checkpoints.hash_of({}, each) for each in arrays}) == len(arrays)

@@ -301,7 +301,12 @@ def as_json(value, name):
 
 
 def special(item):
-    return float(item["$float"]) if "$float" in item else item
+    """Give a float for an object that stands for one."""
+    if not any(key.startswith("$") for key in item):
+        return item
+    if item.keys() != {"$float"} or item["$float"] not in ("inf", "-inf", "nan"):
+        raise ValueError(f"{shortened(item)} is not known here")
+    return float(item["$float"])
 
 
 def _refuse(constant):

@@ -6,7 +6,6 @@ import time
 import warnings
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -17,8 +16,9 @@ from triscreen._validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
-from triscreen.files import read
+from triscreen.files import as_path
 from triscreen.path import solve_path
+from triscreen.path.entries import kept_losses
 from triscreen.path.progress import silent
 from triscreen.selection import choose, triplet_accuracy
 
@@ -175,7 +175,7 @@ class TripletMetricCV(LabelledMetric):
                     arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
                 if self.checkpoint is not None:
                     part = "all" if test is None else f"fold-{k}"
-                    arguments["checkpoint"] = Path(self.checkpoint) / f"round-{number}-{part}"
+                    arguments["checkpoint"] = as_path(self.checkpoint, "checkpoint") / f"round-{number}-{part}"
                 with _named(k, train) if test is not None else nullcontext():
                     path = self._path(X[train], y[train], None if weights is None else weights[train], last[k],
                                       progress, arguments)  # fmt: skip
@@ -216,7 +216,7 @@ class TripletMetricCV(LabelledMetric):
         problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
         ratios, wanted = _without_leaps(self.ratios_)
         lambdas = ratios * (problem.lambda_max() or 1.0)
-        losses = _kept_losses(arguments.get("checkpoint"))
+        losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
 
         def done():
             return np.ndim(self.ratios) == 0 and losses and losses[-1] < _DONE * losses[0]
@@ -240,12 +240,6 @@ class TripletMetricCV(LabelledMetric):
             return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
         near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
         return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy
-
-
-def _kept_losses(checkpoint):
-    """Return the losses of the lambdas that a checkpoint of a path holds already."""
-    files = [] if checkpoint is None else sorted(checkpoint.glob("[0-9]*.tsc"))
-    return [read(file, "entry")[1]["row"]["loss"] for file in files]
 
 
 def _without_leaps(ratios):
