@@ -261,3 +261,12 @@ def test_what_paths_wrote_is_recorded(tmp_path):
         ts.solve_path(case.problem, ratio=0.8, n_lambdas=7, checkpoint=folder)
     assert not written.remove()
     assert [file.name for file in folder.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+def test_an_attack_ends_in_the_same_bits_or_in_a_sentence():
+    """A few seconds of what `make nightly` does at length; see the script."""
+    script = os.path.join(os.path.dirname(os.path.dirname(__file__)), "attack_checkpoints.py")
+    run = subprocess.run([sys.executable, script, "--quick"], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.endswith("nothing lost, nothing believed\n")

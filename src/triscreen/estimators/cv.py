@@ -165,6 +165,7 @@ class TripletMetricCV(LabelledMetric):
         if not folds:
             raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
         parts = [*folds, (np.arange(len(X)), None)]
+        self._look_at_folders(parts)
         # Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's.
         last, between = [None] * len(parts), int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
         for number in range(1, self.rounds + 1):
@@ -174,8 +175,7 @@ class TripletMetricCV(LabelledMetric):
                 if test is not None:
                     arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
                 if self.checkpoint is not None:
-                    part = "all" if test is None else f"fold-{k}"
-                    arguments["checkpoint"] = as_path(self.checkpoint, "checkpoint") / f"round-{number}-{part}"
+                    arguments["checkpoint"] = self._folder(number, k, test)
                 with _named(k, train) if test is not None else nullcontext():
                     path = self._path(X[train], y[train], None if weights is None else weights[train], last[k],
                                       progress, arguments)  # fmt: skip
@@ -196,6 +196,18 @@ class TripletMetricCV(LabelledMetric):
         self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
         progress.done()
         return self
+
+    def _folder(self, number, k, test):
+        """Return the folder of a path's own checkpoint."""
+        part = "all" if test is None else f"fold-{k}"
+        return as_path(self.checkpoint, "checkpoint") / f"round-{number}-{part}"
+
+    def _look_at_folders(self, parts):
+        """Refuse a checkpoint that is damaged in any of its folders before work starts in another one."""
+        for number in range(1, 1 + self.rounds if self.checkpoint is not None else 1):
+            for k, (train, test) in enumerate(parts):
+                with _named(k, train) if test is not None else nullcontext():
+                    kept_losses(self._folder(number, k, test))
 
     def _grid(self):
         if np.ndim(self.ratios) == 0:
