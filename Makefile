@@ -26,9 +26,11 @@ demo: $(USE)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
-# The long safety sweep: 2,000 problems, over 10 million screening decisions, some ten minutes.
+# The long safety sweep: 2,000 problems, over 10 million screening decisions, some ten minutes; then some minutes of
+# attacks on checkpoints.
 nightly: $(STAMP)
 	$(BIN)/python tests/screening/safety.py
+	$(BIN)/python tests/attack_checkpoints.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ STAGES = [
     "_validation",
     "_tables",
     "files",
+    "checkpoints",
     "_threads",
     "_kernels",
     "triplets",

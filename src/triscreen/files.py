@@ -1,53 +1,63 @@
-"""One file for named arrays and a few words about them, and a folder of such files for a run that can be resumed.
+"""One file for named arrays and a few words about them.
 
 A file is a zip archive. Its first member, ``header.json``, is
 
-    {"format": "triscreen", "version": 1, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
+    {"format": "triscreen", "version": 2, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
 
 and each array follows as ``name.npy``, so ``np.load(file)[name]`` reads it without triscreen. JSON has no infinity and
 no NaN: such a float is the object {"$float": "inf"}, "-inf" or "nan"; keys that begin with $ are kept for rules like
 this one. Members are stored, not deflated: noise in the last digits of floats hardly compresses, the bytes do not
-depend on the version of zlib, and the checksum of a member is the checksum of its numbers. Nothing is ever pickled.
+depend on the version of zlib, and the checksum of a member is the checksum of its numbers. So no member can be larger
+than the file, and sizes are compared before anything is read. Nothing is ever pickled.
+
+Version 1 is the same but for checkpoints, whose entries were bound to nothing (`triscreen.checkpoints`); it is read for
+ever.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import math
 import os
-import re
 import secrets
-import weakref
 import zipfile
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from triscreen._validation import shortened
 from triscreen.errors import InputError
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+__all__ = ["fingerprint", "read", "replacing", "target", "write"]
 
-__all__ = ["Checkpoint", "fingerprint", "read", "replacing", "target", "write"]
-
-VERSION = 1
+VERSION = 2
 _HEADER = "header.json"
-_OURS = ".triscreen-"  # begins the name of every file that is not content: temporary files and the lock
-_LOCK = _OURS + "lock"
+_LONGEST_HEADER = 2**28  # bytes
+_LONGEST_NPY_HEADER = 2**16
+_KINDS = "biufcSUmM"  # of numbers, text and dates
+OURS = ".triscreen-"  # begins the name of every file that is not content: temporary files and locks
 
 
 def target(file, name="file"):
     """Return the path that writing to a file will replace, or refuse one that cannot be written; links are followed."""
-    path = Path(os.path.realpath(_as_path(file, name)))  # a link stays a link
-    if path.exists() and not path.is_file():
+    path = Path(os.path.realpath(as_path(file, name)))  # a link stays a link
+    if os.path.exists(path) and not os.path.isfile(path):
         raise InputError(f"{name}={str(path)!r} is a folder or a device: {name} must be the name of a file")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InputError(f"{name}={str(path)!r}: the folder {str(path.parent)!r} does not exist, make it first")
+    if os.path.islink(path):
+        raise InputError(f"{name}={str(path)!r} is a link that leads back to itself: {name} must be the name of a file")
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as err:  # such as a name that is too long
+        raise InputError(f"{name}={shortened(str(path))}: {err.strerror}, take another name") from None
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(f"{name}={str(path)!r}: the folder {str(path.parent)!r} does not let you write, take another")
     return path
@@ -72,7 +82,7 @@ def replacing(file):
     (False, True)
     """
     path = target(file)
-    temporary = path.with_name(f"{_OURS}{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f"{OURS}{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as stream:
             yield stream
@@ -113,12 +123,14 @@ def write(file, kind, meta, arrays):
     path = target(file)
     if not isinstance(kind, str):
         raise InputError(f"kind={shortened(kind)}: kind must be a text")
-    arrays = _as_dict(arrays, "arrays")
+    arrays = as_dict(arrays, "arrays")
     arrays = {_as_name(name): _as_array(array, f"arrays[{name!r}]") for name, array in arrays.items()}
     shapes = {name: {"dtype": array.dtype.str, "shape": array.shape} for name, array in arrays.items()}
-    meta = _plain(_as_dict(meta, "meta"), "meta")
+    meta = as_json(as_dict(meta, "meta"), "meta")
     header = {"format": "triscreen", "version": VERSION, "kind": kind, "meta": meta, "arrays": shapes}
-    header = json.dumps(header, allow_nan=False, indent=1)
+    header = json.dumps(header, allow_nan=False, indent=1).encode()
+    if len(header) > _LONGEST_HEADER:
+        raise InputError(f"meta takes {len(header):,} bytes: at most {_LONGEST_HEADER:,} can be kept")
     with replacing(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         archive.writestr(_member(_HEADER), header)
         for name, array in arrays.items():
@@ -143,10 +155,24 @@ def read(file, kind=None):
     arrays : dict of str to array
         With the dtype, the shape and the order (C or Fortran) they had.
     """
-    path = _as_path(file, "file")
+    return load(file, kind)[1:]
+
+
+class Content(NamedTuple):
+    """What a file holds, and the version of its format."""
+
+    version: int
+    kind: str
+    meta: dict
+    arrays: dict
+
+
+def load(file, kind=None):
+    """Return the `Content` of a file; see `read`."""
+    path = as_path(file, "file")
     name = f"file={str(path)!r}"
-    if not path.is_file():
-        what = "is a folder or a device" if path.exists() else "does not exist"
+    if not os.path.isfile(path):
+        what = "is a folder or a device" if os.path.exists(path) else "does not exist"
         raise InputError(f"{name} {what}: file must be a file that triscreen has written")
     try:
         stream = open(path, "rb")  # noqa: SIM115
@@ -159,9 +185,8 @@ def read(file, kind=None):
             if start[:4] != b"PK\x03\x04" or start[30:] != _HEADER.encode():  # as every version begins
                 raise stranger
             with zipfile.ZipFile(stream) as archive:
-                if sum(member.compress_size for member in archive.infolist()) > os.fstat(stream.fileno()).st_size:
-                    raise ValueError("it is shorter than its parts")
-                header = json.loads(archive.read(_HEADER), object_hook=_special, parse_constant=_refuse)
+                _check_members(archive, [archive.getinfo(_HEADER)], os.fstat(stream.fileno()).st_size)
+                header = json.loads(archive.read(_HEADER), object_hook=special, parse_constant=_refuse)
                 if header.get("format") != "triscreen":
                     raise stranger
                 if header["version"] > VERSION:
@@ -169,9 +194,13 @@ def read(file, kind=None):
                         f"{name} was written by a newer triscreen, format {header['version']}: this one reads up to "
                         f"{VERSION}, update triscreen"
                     )
+                for key, type_ in (("version", int), ("kind", str), ("meta", dict), ("arrays", dict)):
+                    if type(header[key]) is not type_:
+                        raise ValueError(f"its {key} is {shortened(header[key])}")
                 if kind is not None and header["kind"] != kind:
                     raise InputError(f"{name} is of kind {header['kind']!r}: a file of kind {kind!r} is needed here")
-                return header["kind"], header["meta"], _arrays(archive, header["arrays"])
+                _check_members(archive, archive.infolist(), os.fstat(stream.fileno()).st_size)
+                return Content(header["version"], header["kind"], header["meta"], _arrays(archive, header["arrays"]))
         except (InputError, MemoryError):
             raise
         except Exception as err:  # damaged bytes lead zipfile, json and numpy to errors of a dozen classes
@@ -179,122 +208,31 @@ def read(file, kind=None):
             raise InputError(f"{name} is damaged or cut short ({why:.80}): use another copy of it") from err
 
 
-class Checkpoint:
-    """A folder that holds the entries of one run, so that a run that was killed can go on.
+def read_npy(stream, size):
+    """Return the array of an npy file of so many bytes; one whose header tells of more or less is a ValueError.
 
-    It is a context manager; leaving it (or `close`) lets another run use the folder.
-
-    Parameters
-    ----------
-    folder : path
-        Made if it is missing. A folder with anything else in it, or with the entries of another run, is refused.
-    identity : dict
-        What makes the run this one: text and numbers, such as the `fingerprint` of the data and the arguments.
-
-    Notes
-    -----
-    The folder holds ``checkpoint.tsc`` with the identity and ``000000.tsc``, ``000001.tsc``, ... with the entries; it
-    can be read whenever the run was killed. Two runs at once on one folder are refused where the system has flock,
-    and a killed run leaves no lock behind.
+    Memory is asked for only when that is known, so a file cannot ask for more than its own size.
     """
-
-    def __init__(self, folder, identity):
-        self.folder = _as_path(folder, "checkpoint")
-        self._name = f"checkpoint={str(self.folder)!r}"
-        identity = json.loads(json.dumps(_plain(_as_dict(identity, "identity"), "identity")), object_hook=_special)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            raise InputError(f"{self._name} is a file, or lies in one: it must be a folder") from None
-        first = self.folder / "checkpoint.tsc"
-        others = [name for name in sorted(os.listdir(self.folder)) if not name.startswith(_OURS)]
-        if others and not first.exists():
-            raise InputError(
-                f"{self._name} holds {others[0]!r} but no checkpoint: the folder must be new, empty or that of this run"
-            )
-        self._release = weakref.finalize(self, os.close, self._lock())
-        try:
-            if first.exists():
-                self._compare(read(first, "checkpoint")[1], identity)
-            else:
-                write(first, "checkpoint", identity, {})
-            self._count = len(self._files())
-            for leftover in self.folder.glob(f"{_OURS}*.tmp"):
-                leftover.unlink(missing_ok=True)
-        except BaseException:
-            self.close()
-            raise
-
-    def append(self, meta, arrays):
-        """Write the next entry, as `write` does: it is there as a whole, or not at all."""
-        file = self.folder / f"{self._count:06d}.tsc"
-        if not self._release.alive:
-            raise InputError(f"{self._name} was closed: open the checkpoint again to append to it")
-        if file.exists():  # seen only where there is no lock
-            raise InputError(f"{self._name} is in use by another run, which wrote {file.name!r}: use another folder")
-        write(file, "entry", meta, arrays)
-        self._count += 1
-
-    def replace(self, number, meta, arrays):
-        """Write an entry anew, as a whole or not at all."""
-        write(self.folder / f"{number:06d}.tsc", "entry", meta, arrays)
-
-    def entries(self):
-        """Return the list of (meta, arrays), in the order in which they were appended."""
-        files = self._files()
-        try:
-            return [read(file, "entry")[1:] for file in files]
-        except InputError as err:
-            raise InputError(f"{err} (the folder is left as it is)") from err
-
-    def close(self):
-        """Let other runs use the folder; what was appended can still be read here."""
-        self._release()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def __len__(self):
-        return self._count
-
-    def _lock(self):
-        """Return an open file that keeps other runs out until it is closed, if only by the end of the process."""
-        lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            if fcntl:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise InputError(
-                f"{self._name} is in use by another run: wait for it, close it or use another folder"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        return lock
-
-    def _compare(self, old, new):
-        def shown(identity, key):
-            return shortened(identity[key]) if key in identity else "absent"
-
-        differ = [key for key in old | new if key not in old or key not in new or not _same(old[key], new[key])]
-        if differ:
-            words = [f"{key} was {shown(old, key)} and is now {shown(new, key)}" for key in differ[:2]]
-            words += [f"{len(differ) - 2} more differ"] if len(differ) > 2 else []
-            raise InputError(f"{self._name} belongs to another run ({'; '.join(words)}): use another folder")
-
-    def _files(self):
-        names = [name for name in os.listdir(self.folder) if re.fullmatch(r"[0-9]{6,}\.tsc", name)]
-        names.sort(key=lambda name: int(name[:-4]))
-        for i, name in enumerate(names):
-            if name != f"{i:06d}.tsc":
-                raise InputError(
-                    f"{self._name} holds {name!r} but no '{i:06d}.tsc': put that file back or use another folder "
-                    "(the folder is left as it is)"
-                )
-        return [self.folder / name for name in names]
+    begin = stream.read(12)
+    width = 2 if begin[6:7] == b"\x01" else 4
+    length = int.from_bytes(begin[8 : 8 + width], "little")
+    if begin[:6] != b"\x93NUMPY" or not 0 < length <= _LONGEST_NPY_HEADER:
+        raise ValueError("it does not begin as an npy file does")
+    header = begin + stream.read(8 + width + length - len(begin))
+    part = io.BytesIO(header)
+    version = np.lib.format.read_magic(part)
+    parse = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in parse:
+        raise ValueError(f"its npy version {version} is unknown here")
+    shape, fortran, dtype = parse[version](part)
+    if dtype.hasobject:
+        raise ValueError("Object arrays cannot be loaded")
+    count = math.prod(shape)
+    if count < 0 or dtype.itemsize == 0 or len(header) + count * dtype.itemsize != size:
+        raise ValueError(f"an array of shape {shape} and type {dtype} does not take {size:,} bytes")
+    flat = np.empty(count, dtype)
+    _read_into(stream, memoryview(flat.view(np.uint8) if flat.nbytes else b""))
+    return flat.reshape(shape[::-1]).transpose() if fortran else flat.reshape(shape)
 
 
 def fingerprint(*arrays):
@@ -309,13 +247,13 @@ def fingerprint(*arrays):
     return digest.hexdigest()
 
 
-def _as_path(path, name):
+def as_path(path, name):
     if not isinstance(path, str | bytes | os.PathLike) or "\0" in os.fsdecode(path):
         raise InputError(f"{name}={shortened(path)}: {name} must be a path")
     return Path(os.fsdecode(path))
 
 
-def _as_dict(value, name):
+def as_dict(value, name):
     if not isinstance(value, dict):
         raise InputError(f"{name} is a {type(value).__name__}: {name} must be a dict")
     return value
@@ -337,20 +275,20 @@ def _as_array(array, name):
         array = np.asarray(array)
     except ValueError as err:
         raise InputError(f"{name} is not a rectangular array ({err})") from None
-    if array.dtype.kind not in "biufcSUmM":
+    if array.dtype.kind not in _KINDS:
         raise InputError(f"{name} has dtype {array.dtype}: it must hold numbers, text or dates, no objects or records")
     return array
 
 
-def _plain(value, name):
+def as_json(value, name):
     """Return value as JSON can hold it, or refuse what would not come back as it was."""
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str) or key.startswith("$"):
                 raise InputError(f"{name} has the key {shortened(key)}: keys must be texts that do not begin with $")
-        return {str(key): _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
+        return {str(key): as_json(item, f"{name}[{key!r}]") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return [as_json(item, f"{name}[{i}]") for i, item in enumerate(value)]
     if value is None:
         return None
     for kinds, plain in (((bool, np.bool_), bool), ((int, np.integer), int), (str, str)):
@@ -362,16 +300,17 @@ def _plain(value, name):
     raise InputError(f"{name} is {shortened(value)} of type {type(value).__name__}: {hint}")
 
 
-def _special(item):
-    return float(item["$float"]) if "$float" in item else item
+def special(item):
+    """Give a float for an object that stands for one."""
+    if not any(key.startswith("$") for key in item):
+        return item
+    if item.keys() != {"$float"} or item["$float"] not in ("inf", "-inf", "nan"):
+        raise ValueError(f"{shortened(item)} is not known here")
+    return float(item["$float"])
 
 
 def _refuse(constant):
     raise ValueError(f"{constant} is not JSON")
-
-
-def _same(a, b):
-    return a == b or json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)  # nan is nan here
 
 
 def _member(name):
@@ -379,6 +318,20 @@ def _member(name):
     member.create_system = 3
     member.external_attr = 0o644 << 16
     return member
+
+
+def _check_members(archive, members, size):
+    """Refuse members that are compressed, that overlap, or that are larger than the file: before any is read."""
+    members = sorted(members, key=lambda member: member.header_offset)
+    for member in members:
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+            raise ValueError(f"{member.filename} is compressed")
+        if member.filename == _HEADER and member.file_size > _LONGEST_HEADER:
+            raise ValueError("its header is too long")
+    lengths = [(member.header_offset, 30 + len(member.filename) + member.file_size) for member in members]
+    for (begin, length), (following, _) in pairwise([*lengths, (min(archive.start_dir, size), 0)]):
+        if begin + length > following:
+            raise ValueError("it is shorter than its parts")
 
 
 def _arrays(archive, shapes):
@@ -390,8 +343,21 @@ def _arrays(archive, shapes):
     arrays = {}
     for name, told in shapes.items():
         with archive.open(f"{name}.npy") as member:
-            array = np.lib.format.read_array(member, allow_pickle=False)
-            if [array.dtype.str, list(array.shape)] != [told["dtype"], told["shape"]] or member.read(1):
-                raise ValueError(f"{name} is not as the header says")
+            array = read_npy(member, archive.getinfo(f"{name}.npy").file_size)
+        if [array.dtype.str, list(array.shape)] != [told["dtype"], told["shape"]] or array.dtype.kind not in _KINDS:
+            raise ValueError(f"{name} is not as the header says")
         arrays[name] = array
     return arrays
+
+
+def _read_into(stream, view):
+    """Fill a view with what comes next; a little at a time, because what unpacks takes as much again."""
+    filled = 0
+    while filled < len(view):
+        piece = stream.read(min(1 << 20, len(view) - filled))
+        if not piece:
+            raise ValueError("it ends too early")
+        view[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    if stream.read(1):
+        raise ValueError("it is longer than it says")

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import importlib
 
+import numpy as np
+
+from triscreen._validation import shortened
 from triscreen.errors import InputError
 from triscreen.files import read, write
 from triscreen.path import Path
+from triscreen.solvers import Solution
 
 _ESTIMATORS = "triscreen.estimators"
+_SAVED = (
+    "a Path, a Solution, a metric M as an array, a TripletMetric, TripletMetricCV, ComparisonMetric or Scaling, or a "
+    "pipeline of these estimators"
+)
 
 
 def save(obj, file):
-    """Write a path, an estimator or a pipeline of our estimators to a file, all of it or nothing.
+    """Write a path, a solution, a metric, an estimator or a pipeline of our estimators to a file, all of it or nothing.
 
-    An old file is replaced only when the new one is complete. An estimator's callback and checkpoint are not saved; nor
-    are objects given as its cv, scoring, solver or random_state, which a warning names.
+    An old file is replaced only when the new one is complete. A metric is the array M, (d, d) or the diagonal (d,). An
+    estimator's callback and checkpoint are not saved; nor are objects given as its cv, scoring, solver or random_state,
+    which a warning names.
 
     Examples
     --------
@@ -32,24 +41,52 @@ def save(obj, file):
     """
     if isinstance(obj, Path):
         write(file, "path", *obj.to_arrays())
+    elif isinstance(obj, Solution):
+        write(file, "solution", *_storage().solution_to_arrays(obj))
+    elif isinstance(obj, np.ndarray):
+        write(file, "metric", {}, {"M": _as_metric(obj)})
     elif type(obj).__module__.startswith(_ESTIMATORS) and hasattr(obj, "get_params"):
         write(file, "estimator", *_storage().to_arrays(obj))
     elif type(obj).__module__ == "sklearn.pipeline" and hasattr(obj, "steps"):
         write(file, "pipeline", *_storage().pipeline_to_arrays(obj))
     else:
-        raise InputError(f"obj is a {type(obj).__name__}: what can be saved is a path or an estimator")
+        raise InputError(f"obj is a {type(obj).__name__}: what can be saved is {_SAVED}")
 
 
 def load(file):
     """Return what `save` wrote."""
     kind, meta, arrays = read(file)
-    if kind == "path":
-        return Path.from_arrays(meta, arrays)
-    if kind == "estimator":
-        return _storage().from_arrays(meta, arrays)
-    if kind == "pipeline":
-        return _storage().pipeline_from_arrays(meta, arrays)
-    raise InputError(f"file={str(file)!r} holds a {kind}: load reads paths and estimators")
+    make = {
+        "path": lambda: Path.from_arrays,
+        "solution": lambda: _storage().solution_from_arrays,
+        "metric": lambda: lambda _, arrays: _as_metric(arrays["M"]),
+        "estimator": lambda: _storage().from_arrays,
+        "pipeline": lambda: _storage().pipeline_from_arrays,
+    }
+    if kind not in make:
+        raise InputError(f"file={str(file)!r} holds a {kind}: what load reads is {_SAVED}")
+    try:
+        return make[kind]()(meta, arrays)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:  # its bytes are valid
+        why = " ".join(f"{type(err).__name__}: {err}".split())
+        raise InputError(f"file={str(file)!r} holds no {kind} that fits ({why:.80}): use another copy of it") from err
+
+
+def _as_metric(M):
+    """Return a metric as an array, or refuse one that is none."""
+    square = M.ndim == 2 and M.shape[0] == M.shape[1]
+    if M.dtype.kind not in "fiu" or not (square or M.ndim == 1) or not M.size or not np.isfinite(M).all():
+        raise InputError(
+            f"obj is an array of shape {M.shape} and type {M.dtype}: a metric has shape (d, d), or (d,) for its "
+            "diagonal, and finite numbers"
+        )
+    if square and np.abs(M - M.T).max() > 1e-8 * np.abs(M).max():
+        row, column = np.unravel_index(np.abs(M - M.T).argmax(), M.shape)
+        raise InputError(
+            f"obj[{row}, {column}] is {shortened(float(M[row, column]))} and obj[{column}, {row}] is "
+            f"{shortened(float(M[column, row]))}: a metric is symmetric"
+        )
+    return M
 
 
 def _storage():

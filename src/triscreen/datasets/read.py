@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import zipfile
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from triscreen._validation import shortened
 from triscreen.datasets.table import Points, as_labels, brief, from_columns, is_whole, make_points
 from triscreen.datasets.text import as_text, delimiter_of, read_text, rows
 from triscreen.errors import InputError
+from triscreen.files import read_npy
 
 EMBEDDED = ("iris", "wine", "digits", "breast_cancer")
+# An array of an npz file may unpack to so many bytes, or to so many times the file, whichever is more.
+_UNPACKED, _RATIO = 10**9, 100
 _NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 _SVMLIGHT = re.compile(rb"\s*(?:" + _NUMBER + rb")(?:\s+qid:\d+)?(?:\s+\d+:(?:" + _NUMBER + rb"))+\s*(?:#.*)?")
 
@@ -30,7 +34,8 @@ def read_points(source, label=None, *, labelled=True, names=None, drop=(), heade
     ----------
     source : str or path
         A file; "-" for standard input; "X.npy,y.npy" for a pair of files; or a name: "iris", "wine", "digits" (pixels
-        between 0 and 1), "breast_cancer". An npz file holds X and y (or data and target).
+        between 0 and 1), "breast_cancer". An npz file holds X and y (or data and target); other arrays are not read,
+        and one that unpacks to more than 1 GB and to more than 100 times the file is refused.
     label : str or int, optional
         The column of the labels, by name or by number (counted from 0; -1 is the last one). By default the column that
         is called label, class, target or y, otherwise the last one.
@@ -174,22 +179,38 @@ def _embedded(name):
 
 def _read_npy(data, name):
     try:
-        return np.load(io.BytesIO(data), allow_pickle=False)
+        return read_npy(io.BytesIO(data), len(data))
     except Exception as err:  # damaged bytes lead numpy to errors of many classes
         raise InputError(f"source={name!r} is no npy file that can be read ({brief(err)})") from None
 
 
 def _read_npz(data, name, labelled):
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as found:
-            X = next((found[key] for key in ("X", "data") if key in found), None)
-            y = next((found[key] for key in ("y", "target") if key in found), None)
-            features = found["feature_names"].tolist() if "feature_names" in found else None
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            X = _array(archive, len(data), "X", "data")
+            y = _array(archive, len(data), "y", "target")
+            features = _array(archive, len(data), "feature_names")
     except Exception as err:
         raise InputError(f"source={name!r} is no npz file that can be read ({brief(err)})") from None
+    features = None if features is None else features.tolist()
     if X is None or (y is None and labelled):
         raise InputError(f"source={name!r} lacks the array {'X' if X is None else 'y'}: an npz file needs X and y")
     return make_points(X, None if y is None else as_labels(y, name, "the array y"), features, name, "the array y")
+
+
+def _array(archive, size, *names):
+    """Return the first array of these names, or None; one that is not what its size in the archive says is refused."""
+    members = {member.filename: member for member in archive.infolist()}
+    name = next((f"{name}.npy" for name in names if f"{name}.npy" in members), None)
+    if name is None:
+        return None
+    unpacked, most = members[name].file_size, max(_UNPACKED, _RATIO * size)
+    if unpacked > most:
+        raise ValueError(f"{name} unpacks to {unpacked:,} bytes and at most {most:,} are taken; use np.savez")
+    if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name} is compressed otherwise than numpy does")
+    with archive.open(name) as member:
+        return read_npy(member, unpacked)
 
 
 def _read_svmlight(data, name, n_features):

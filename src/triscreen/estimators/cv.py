@@ -6,7 +6,6 @@ import time
 import warnings
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -17,8 +16,9 @@ from triscreen._validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
-from triscreen.files import read
+from triscreen.files import as_path
 from triscreen.path import solve_path
+from triscreen.path.entries import kept_losses
 from triscreen.path.progress import silent
 from triscreen.selection import choose, triplet_accuracy
 
@@ -165,6 +165,7 @@ class TripletMetricCV(LabelledMetric):
         if not folds:
             raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
         parts = [*folds, (np.arange(len(X)), None)]
+        self._look_at_folders(parts)
         # Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's.
         last, between = [None] * len(parts), int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
         for number in range(1, self.rounds + 1):
@@ -174,8 +175,7 @@ class TripletMetricCV(LabelledMetric):
                 if test is not None:
                     arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
                 if self.checkpoint is not None:
-                    part = "all" if test is None else f"fold-{k}"
-                    arguments["checkpoint"] = Path(self.checkpoint) / f"round-{number}-{part}"
+                    arguments["checkpoint"] = self._folder(number, k, test)
                 with _named(k, train) if test is not None else nullcontext():
                     path = self._path(X[train], y[train], None if weights is None else weights[train], last[k],
                                       progress, arguments)  # fmt: skip
@@ -197,6 +197,18 @@ class TripletMetricCV(LabelledMetric):
         progress.done()
         return self
 
+    def _folder(self, number, k, test):
+        """Return the folder of a path's own checkpoint."""
+        part = "all" if test is None else f"fold-{k}"
+        return as_path(self.checkpoint, "checkpoint") / f"round-{number}-{part}"
+
+    def _look_at_folders(self, parts):
+        """Refuse a checkpoint that is damaged in any of its folders before work starts in another one."""
+        for number in range(1, 1 + self.rounds if self.checkpoint is not None else 1):
+            for k, (train, test) in enumerate(parts):
+                with _named(k, train) if test is not None else nullcontext():
+                    kept_losses(self._folder(number, k, test))
+
     def _grid(self):
         if np.ndim(self.ratios) == 0:
             smallest = as_positive(self.smallest_ratio, "smallest_ratio")
@@ -216,7 +228,7 @@ class TripletMetricCV(LabelledMetric):
         problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
         ratios, wanted = _without_leaps(self.ratios_)
         lambdas = ratios * (problem.lambda_max() or 1.0)
-        losses = _kept_losses(arguments.get("checkpoint"))
+        losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
 
         def done():
             return np.ndim(self.ratios) == 0 and losses and losses[-1] < _DONE * losses[0]
@@ -240,12 +252,6 @@ class TripletMetricCV(LabelledMetric):
             return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
         near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
         return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy
-
-
-def _kept_losses(checkpoint):
-    """Return the losses of the lambdas that a checkpoint of a path holds already."""
-    files = [] if checkpoint is None else sorted(checkpoint.glob("[0-9]*.tsc"))
-    return [read(file, "entry")[1]["row"]["loss"] for file in files]
 
 
 def _without_leaps(ratios):

@@ -1,4 +1,4 @@
-"""Estimators, and pipelines of them, as plain numbers, texts and arrays, and back."""
+"""Solutions, estimators, and pipelines of these, as plain numbers, texts and arrays, and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import warnings
 from dataclasses import asdict, fields
 
 import numpy as np
+import sklearn
+from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from triscreen.errors import InputError
@@ -21,12 +23,18 @@ _CODE = ("cv", "scoring", "solver", "random_state")
 # What belongs to one run.
 _RUN = ("callback", "checkpoint")
 _OUTPUT = "_sklearn_output_config"  # what set_output sets
+# Methods whose metadata can be requested, and what a sparse matrix is made of.
+_METHODS = ("fit", "transform", "score", "predict", "decision_function")
+_CSR = ("data", "indices", "indptr")
+_HISTORY = "history "
+_RENAMED = {"M": "solution M"}  # in the file of an estimator
 
 
 def to_arrays(estimator):
     """Return (numbers and texts, arrays) of an estimator, fitted or not; what is code is left out."""
     meta, arrays = {"class": type(estimator).__name__, "parameters": {}, "attributes": {}}, {}
     meta["output"] = dict(getattr(estimator, _OUTPUT, {}))
+    meta["requests"] = _requests(estimator)
     parameters = estimator.get_params(deep=False)
     left = [name for name in _CODE if not isinstance(parameters.get(name), _NUMBERS)]
     parameters = {name: value for name, value in parameters.items() if name not in (*left, *_RUN)}
@@ -42,13 +50,15 @@ def to_arrays(estimator):
         for name, value in values.items():
             if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
                 arrays[f"{kind} {name}"] = value
+            elif sparse.issparse(value):
+                _take_apart(value, name, meta, arrays)
             elif isinstance(value, Path):
                 numbers, parts = value.to_arrays()
                 meta["path"] = {"name": name, **numbers}
                 arrays.update({f"path {part}": array for part, array in parts.items()})
             elif isinstance(value, Solution):
-                meta["solution"], arrays["solution M"] = _solution(value), value.M
-                arrays.update({f"history {part}": array for part, array in value.history.items()})
+                meta["solution"], parts = solution_to_arrays(value)
+                arrays.update({_RENAMED.get(part, part): array for part, array in parts.items()})
             else:
                 meta[kind][name] = _plain(value, name)
     return meta, arrays
@@ -56,14 +66,22 @@ def to_arrays(estimator):
 
 def from_arrays(meta, arrays):
     """Return the estimator that `to_arrays` took apart."""
-    made = CLASSES[meta["class"]](**_with_arrays(meta["parameters"], arrays, "parameters "))
+    parameters = _with_arrays(meta["parameters"], arrays, "parameters ")
+    for name, told in meta.get("sparse", {}).items():
+        make = sparse.csr_array if told["is_array"] else sparse.csr_matrix
+        parts = tuple(arrays[f"sparse {name} {part}"] for part in _CSR)
+        parameters[name] = make(parts, shape=tuple(told["shape"]))
+    made = CLASSES[meta["class"]](**parameters)
     if meta["output"]:
         made.set_output(**meta["output"])
+    with sklearn.config_context(enable_metadata_routing=True):
+        for method, wanted in meta.get("requests", {}).items():
+            getattr(made, f"set_{method}_request")(**wanted)
     for name, value in _with_arrays(meta["attributes"], arrays, "attributes ").items():
         setattr(made, name, np.array(value, dtype=object) if name == "feature_names_in_" else value)
     if "solution" in meta:
-        history = {name[len("history ") :]: a for name, a in arrays.items() if name.startswith("history ")}
-        made.solution_ = Solution(**meta["solution"], M=arrays["solution M"], history=history)
+        parts = {"M": arrays["solution M"], **{name: a for name, a in arrays.items() if name.startswith(_HISTORY)}}
+        made.solution_ = solution_from_arrays(meta["solution"], parts)
     if "path" in meta:
         parts = {name[len("path ") :]: array for name, array in arrays.items() if name.startswith("path ")}
         setattr(made, meta["path"]["name"], Path.from_arrays(meta["path"], parts))
@@ -72,7 +90,9 @@ def from_arrays(meta, arrays):
 
 def pipeline_to_arrays(pipeline):
     """Return (numbers and texts, arrays) of a pipeline whose steps are all estimators of triscreen."""
-    meta, arrays = {"steps": []}, {}
+    meta, arrays = {"steps": [], "verbose": bool(pipeline.verbose)}, {}
+    if getattr(pipeline, "transform_input", None) is not None:
+        meta["transform_input"] = _plain(pipeline.transform_input, "transform_input")
     for number, (name, step) in enumerate(pipeline.steps):
         if CLASSES.get(type(step).__name__) is not type(step):
             raise InputError(
@@ -92,16 +112,42 @@ def pipeline_from_arrays(meta, arrays):
         begin = f"step {number} "
         parts = {name[len(begin) :]: array for name, array in arrays.items() if name.startswith(begin)}
         steps.append((step["name"], from_arrays(step, parts)))
-    return Pipeline(steps)
+    return Pipeline(steps, **{name: meta[name] for name in ("verbose", "transform_input") if name in meta})
+
+
+def solution_to_arrays(solution):
+    """Return (numbers and texts, arrays) of a solution."""
+    numbers = {item.name: getattr(solution, item.name) for item in fields(solution)}
+    meta = {name: _plain(value, name) for name, value in numbers.items() if name not in ("M", "history")}
+    return meta, {"M": solution.M, **{_HISTORY + part: array for part, array in solution.history.items()}}
+
+
+def solution_from_arrays(meta, arrays):
+    """Return the solution that `solution_to_arrays` took apart."""
+    history = {name[len(_HISTORY) :]: array for name, array in arrays.items() if name.startswith(_HISTORY)}
+    return Solution(**meta, M=arrays["M"], history=history)
 
 
 def _fitted(estimator):
     return {name: value for name, value in vars(estimator).items() if name.endswith("_") and not name.startswith("_")}
 
 
-def _solution(solution):
-    numbers = {item.name: getattr(solution, item.name) for item in fields(solution)}
-    return {name: _plain(value, name) for name, value in numbers.items() if name not in ("M", "history")}
+def _requests(estimator):
+    """Return what `set_fit_request` and its kind have set: {method: {name: request}}."""
+    routing = estimator.get_metadata_routing()
+    found = {}
+    for method in _METHODS:
+        if hasattr(estimator, f"set_{method}_request"):
+            wanted = getattr(routing, method).requests
+            found[method] = {name: request for name, request in wanted.items() if request is not None}
+    return {method: wanted for method, wanted in found.items() if wanted}
+
+
+def _take_apart(matrix, name, meta, arrays):
+    """Keep a sparse matrix as the arrays of its rows (CSR)."""
+    matrix = matrix.tocsr()
+    meta.setdefault("sparse", {})[name] = {"shape": list(matrix.shape), "is_array": not sparse.isspmatrix(matrix)}
+    arrays.update({f"sparse {name} {part}": getattr(matrix, part) for part in _CSR})
 
 
 def _with_arrays(values, arrays, prefix):

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from triscreen._threads import deadline, single_threaded_blas
 from triscreen._validation import as_count, as_positive
-from triscreen.errors import ConvergenceWarning, InputError, Interrupted, OutOfTime
-from triscreen.files import Checkpoint, fingerprint
+from triscreen.checkpoints import Checkpoint
+from triscreen.errors import ConvergenceWarning, Interrupted, OutOfTime
+from triscreen.path.entries import entry_of, restore, take_up
 from triscreen.path.grid import Grid, GuaranteedGrid
+from triscreen.path.identity import identity_of
 from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
 from triscreen.path.walk import Walk
 from triscreen.screening import Screening
 from triscreen.solvers.solve import MAX_ITER, advice, check_arguments
-from triscreen.units import LAMBDA, POINT
+from triscreen.units import LAMBDA
 
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
 AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)
-_STATE = "state "
 
 
 @dataclass(frozen=True)
@@ -135,20 +135,22 @@ def solve_path(
     except OutOfTime:
         raise OutOfTime(f"max_seconds={max_seconds:g}: it was over before lambda_max was known; allow more") from None
     walk = Walk(problem, solver_object, screening_object, tol, max_iter)
-    identity = {
-        **_identity_of(problem),
-        **grid.identity(),
-        "tol": tol,
-        "max_iter": max_iter,
-        "solver": _described(solver_object),
-        "screening": _described(screening_object),
-    }
     rows, ended = [], None
-    opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, identity)
+    opened = nullcontext()
+    if checkpoint is not None:
+        known_by = (problem, grid, tol, max_iter, solver_object, screening_object)
+        opened = Checkpoint(
+            checkpoint,
+            identity_of(*known_by),
+            earlier=lambda: identity_of(*known_by, version=1),
+            accept=lambda found: take_up(found, checkpoint, problem, grid),
+        )
     try:
         with opened as store, progress(grid.total) as show:
             if store is not None:
-                rows = _resume(store, walk)
+                rows, state = store.accepted
+                if state is not None:
+                    restore(walk, state, checkpoint)
             ended = grid.ends(rows) if rows else None
             while ended is None:
                 lam = grid.next(rows)
@@ -171,7 +173,7 @@ def solve_path(
                     ended = "max_seconds"
                     break
                 if store is not None:
-                    _keep(store, rows, walk)
+                    store.append(*entry_of(rows[-1]), state=walk.state())
                 ended = grid.ends(rows)
                 show(lam, rows[-1].gap / abs(rows[-1].primal), 1 - rows[-1].undecided)
                 if callback is not None and _wants_stop(callback(_state(rows, grid))):
@@ -228,47 +230,3 @@ def _state(rows, grid):
 
 def _wants_stop(answer):
     return isinstance(answer, bool | np.bool_) and bool(answer)
-
-
-def _identity_of(problem):
-    """What makes a problem this one."""
-    triplets = problem.triplets
-    parts = [problem.units.out(problem.points, POINT)]
-    parts += [value for _, value in sorted(vars(triplets).items()) if isinstance(value, np.ndarray)]
-    identity = {"problem": fingerprint(*parts), "loss": repr(problem.loss), "cone": problem.cone.name}
-    if not triplets.listed and problem.memory_budget is not None:
-        identity["memory"] = [problem.memory_budget, problem.threads.n_jobs]  # they decide about blocks and lists
-    return identity
-
-
-def _described(thing):
-    """A text that is the same in the next process: no addresses."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
-
-
-def _keep(store, rows, walk):
-    """Put the last lambda on disk, with the state of the walk; the one before needs its state no more."""
-    meta, arrays = walk.state()
-    plain = _entry(rows[-1])
-    store.append({**plain[0], "walk": meta}, {**plain[1], **{_STATE + name: array for name, array in arrays.items()}})
-    if len(rows) > 1:
-        store.replace(len(rows) - 2, *_entry(rows[-2]))
-
-
-def _entry(row):
-    numbers = {item.name: getattr(row, item.name) for item in fields(row) if item.name != "factor"}
-    return {"row": numbers}, {"factor": row.factor}
-
-
-def _resume(store, walk):
-    """Return the rows of a checkpoint, and let the walk go on from its last state."""
-    entries = store.entries()
-    if entries:
-        meta, arrays = entries[-1]
-        if "walk" not in meta:
-            raise InputError(
-                f"checkpoint={str(store.folder)!r}: its last lambda lacks the state to go on from; use another folder"
-            )
-        state = {name[len(_STATE) :]: array for name, array in arrays.items() if name.startswith(_STATE)}
-        walk.restore(meta["walk"], state)
-    return [Row(**meta["row"], factor=arrays["factor"]) for meta, arrays in entries]

@@ -98,6 +98,15 @@ class AllTriplets(TripletSet):
         thread = 8 * (_BLOCKS * self.n_points * rows + 8 * self.n_points + 50 * self._most_positive)
         return self.nbytes + 8 * self.n_points * (6 * dim + 2 * _CHUNKS) + n_jobs * thread
 
+    def identity(self):
+        """Return (kind, arrays); see `TripletSet.identity`."""
+        return "all", (self.point_ids, self._ends, self._near, self.anchor_weights, self.anchors)
+
+    def identity_1(self):
+        """Return the arrays of format 1; see `TripletSet.identity_1`."""
+        counts = self._n_negative, self._n_positive
+        return (self._ends, *counts, self._near, self.anchor_weights, self.anchors, self.point_ids)
+
     def check_points(self, n_points):
         """Refuse X with another number of points than the triplets were made from."""
         if n_points != self.n_points:

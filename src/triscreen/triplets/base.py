@@ -91,6 +91,18 @@ class TripletSet:
         """Bytes that the set itself holds."""
         return sum(a.nbytes for a in vars(self).values() if isinstance(a, np.ndarray))
 
+    def identity(self):
+        """Return (kind, arrays): what makes this set this one, whatever its attributes are called.
+
+        Checkpoints depend on it: a set that is the same gives the same kind and arrays, in the same order and of the
+        same types, in every later version.
+        """
+        raise NotImplementedError
+
+    def identity_1(self):
+        """Return the arrays that checkpoints of format 1 knew the set by, in their order."""
+        raise NotImplementedError
+
     def check_points(self, n_points):
         """Refuse points that this set was not made for."""
         raise NotImplementedError

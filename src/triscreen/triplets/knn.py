@@ -46,6 +46,14 @@ class KnnTriplets(TripletSet):
         self.n_triplets = int(self._count[-1])
         self.total_weight = float(self.n_triplets)
 
+    def identity(self):
+        """Return (kind, arrays); see `TripletSet.identity`."""
+        return "blocks", (self.second, self._ptr, self._split)
+
+    def identity_1(self):
+        """Return the arrays of format 1; see `TripletSet.identity_1`."""
+        return self._back_pair, self._back_ptr, self._count, self._ptr, self._split, self.first, self.second
+
     def check_points(self, n_points):
         """Refuse X with another number of points than the triplets were made from."""
         if n_points != self.n_points:

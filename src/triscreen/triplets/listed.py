@@ -30,6 +30,17 @@ class ListedTriplets(TripletSet):
         self.n_triplets = len(positive)
         self.total_weight = float(weights.sum()) if len(weights) else float(len(positive))
 
+    def identity(self):
+        """Return (kind, arrays); see `TripletSet.identity`."""
+        ids = np.arange(self.n_points) if self.point_ids is None else self.point_ids
+        return "listed", (ids, self.first, self.second, self._positive, self._negative, self._weights)
+
+    def identity_1(self):
+        """Return the arrays of format 1; see `TripletSet.identity_1`."""
+        ids = [] if self.point_ids is None else [self.point_ids]
+        pairs = self._back_pair, self._back_ptr, self._negative, self._positive, self._ptr, self._weights
+        return (*pairs, self.first, *ids, self.second)
+
     @property
     def weights(self):
         """The triplets' weights; None: 1 each."""

@@ -64,6 +64,15 @@ class OrderedTriplets(KnnTriplets):
         self.total_weight = float(anchor_weights @ (n_positive.astype(float) * n_negative))
         self._most = int(np.diff(self._ptr).max(initial=0))
 
+    def identity(self):
+        """Return (kind, arrays); see `TripletSet.identity`."""
+        return "ordered blocks", (*super().identity()[1], self.anchor_weights)
+
+    def identity_1(self):
+        """Return the arrays of format 1; see `TripletSet.identity_1`."""
+        *blocks, first, second = super().identity_1()
+        return (*blocks, self.anchor_weights, first, second)
+
     def sweep(self, dist, smoothing, threads, grains=None):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
         pair_weights = np.empty(self.n_pairs)

@@ -1,0 +1,81 @@
+"""What makes a run of `solve_path` this one: a checkpoint belongs to the run with the same identity.
+
+Names of classes and of their numbers stand here as texts, so that renaming an attribute changes no identity.
+"""
+
+from __future__ import annotations
+
+import re
+
+from triscreen.files import fingerprint
+from triscreen.losses import Hinge, SmoothedHinge
+from triscreen.screening import Screening
+from triscreen.solvers.bb import BarzilaiBorwein
+from triscreen.solvers.dual import DualAscent
+from triscreen.solvers.newton import Newton
+from triscreen.units import POINT
+
+_NUMBERS = {
+    Hinge: ("Hinge", lambda it: {}),
+    SmoothedHinge: ("SmoothedHinge", lambda it: {"gamma": it.gamma}),
+    BarzilaiBorwein: ("BarzilaiBorwein", lambda it: {"memory": it.memory, "max_search": it.max_search}),
+    DualAscent: ("DualAscent", lambda it: {"steps": it.steps, "decay": it.decay}),
+    Newton: (
+        "Newton",
+        lambda it: {
+            "first": it.first,
+            "between": it.between,
+            "cg_tol": it.cg_tol,
+            "max_cg": it.max_cg,
+            "gradient": it.gradient,
+        },
+    ),
+    Screening: (
+        "Screening",
+        lambda it: {
+            "bounds": it.bounds,
+            "rule": it.rule,
+            "every": it.every,
+            "at_start": it.at_start,
+            "ranges": it.ranges,
+            "active_set": it.active_set,
+            "include_solution": it.include_solution,
+        },
+    ),
+}
+
+
+def identity_of(problem, grid, tol, max_iter, solver, screening, version=2):
+    """Return the identity of a run, as text and numbers; version: of the format that a checkpoint has."""
+    triplets = problem.triplets
+    if version == 1:
+        own = {"problem": fingerprint(_points(problem), *triplets.identity_1())}
+    else:
+        kind, arrays = triplets.identity()
+        own = {"problem": fingerprint(_points(problem), *arrays), "triplets": kind, "features": problem.n_features}
+    own.update({"loss": described(problem.loss), "cone": problem.cone.name})
+    if not triplets.listed and problem.memory_budget is not None:
+        own["memory"] = [problem.memory_budget, problem.threads.n_jobs]  # they decide about blocks and lists
+    return {
+        **own,
+        **grid.identity(),
+        "tol": tol,
+        "max_iter": max_iter,
+        "solver": described(solver, version),
+        "screening": described(screening, version),
+    }
+
+
+def _points(problem):
+    """Return the points that a problem is known by: centred, in the span of the data, in the user's scale."""
+    return problem.units.out(problem.points, POINT)
+
+
+def described(thing, version=2):
+    """Return a text that is the same in the next process and in later versions: no addresses, no attributes' names."""
+    if type(thing) in _NUMBERS:
+        name, numbers = _NUMBERS[type(thing)]
+        return f"{name}({', '.join(f'{key}={described(value, version)}' for key, value in numbers(thing).items())})"
+    own = type(thing).__repr__ is object.__repr__ and version > 1  # an own solver: its class says too little
+    text = f"{type(thing).__qualname__}({vars(thing) if hasattr(thing, '__dict__') else ''})" if own else repr(thing)
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
