@@ -1,4 +1,4 @@
-"""Imports point one way: from people down to points (DESIGN)."""
+"""Imports point one way: from people down to points."""
 
 from __future__ import annotations
 

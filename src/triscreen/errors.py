@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from functools import cache
+
 
 class InputError(ValueError):
     """An argument is wrong; the sentence names the argument, its value and what would be right."""
@@ -26,6 +29,22 @@ class Interrupted(KeyboardInterrupt):
 
 class ConvergenceWarning(UserWarning):
     """The wanted gap was not reached; the sentence says which gap was."""
+
+
+def convergence_warning():
+    """Return the category to warn with: `ConvergenceWarning`, where scikit-learn is loaded one that is also its own.
+
+    Whoever filters scikit-learn's class has it loaded, so that filter works; nobody else has to load scikit-learn.
+    """
+    theirs = getattr(sys.modules.get("sklearn.exceptions"), "ConvergenceWarning", None)
+    return ConvergenceWarning if theirs is None else _of_both(theirs)
+
+
+@cache
+def _of_both(theirs):
+    own = {"__module__": __name__, "__doc__": ConvergenceWarning.__doc__}
+    own["__reduce__"] = lambda self: (ConvergenceWarning, self.args)  # this class has no place of its own in a pickle
+    return type("ConvergenceWarning", (ConvergenceWarning, theirs), own)
 
 
 class SmallClassWarning(UserWarning):

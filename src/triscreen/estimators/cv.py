@@ -192,7 +192,7 @@ class TripletMetricCV(LabelledMetric):
         self.lam_ratio_ = float(self.ratios_[self.best_index_])
         self.best_score_ = float(np.nanmean(self.cv_scores_[:, self.best_index_]))
         self.n_triplets_ = self.path_.n_triplets
-        self._set_solution(self.path_[self.best_index_])
+        self._set_solution(self.path_[self.best_index_], self.path_.components(self.best_index_))
         self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
         progress.done()
         return self
@@ -213,7 +213,8 @@ class TripletMetricCV(LabelledMetric):
 
     def _path(self, X, y, weights, L, callback, arguments):
         """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
-        problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
+        Z = X if L is None or not L.any() else X @ L.T  # a metric of zero has no neighbours
+        problem = self._make_problem(X, self._make_triplets(Z, y, weights))
         ratios, wanted = _without_leaps(self.ratios_)
         lambdas = ratios * (problem.lambda_max() or 1.0)
         losses = _kept_losses(arguments.get("checkpoint"))
@@ -232,9 +233,7 @@ class TripletMetricCV(LabelledMetric):
 
     def _score(self, L, X, y, X_test, y_test):
         """Return the score of one metric on held-out points."""
-        if not len(L):
-            L = np.zeros((1, X.shape[1]))
-        L = L[np.argsort(-np.square(L).sum(axis=1), kind="stable")][: self.n_components]
+        L = L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
         if isinstance(self.scoring, str) and self.scoring == "triplet":
             return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)

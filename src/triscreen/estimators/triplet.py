@@ -9,8 +9,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from triscreen._validation import as_choice, as_count, as_positive
+from triscreen.cones import components_of
 from triscreen.errors import InputError
-from triscreen.estimators.base import FLOATS, MetricEstimator, components_of
+from triscreen.estimators.base import FLOATS, MetricEstimator
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.solvers import solve

@@ -12,13 +12,14 @@ import numpy as np
 
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_count, as_positive
-from triscreen.errors import ConvergenceWarning, InputError, Interrupted
+from triscreen.errors import InputError, Interrupted, convergence_warning
 from triscreen.files import Checkpoint, fingerprint
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
 from triscreen.path.walk import Walk
 from triscreen.screening import Screening
+from triscreen.solvers.base import wants_stop
 from triscreen.solvers.solve import MAX_ITER, advice, check_arguments
 
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
@@ -80,7 +81,7 @@ def solve_path(
     lambda_max : float, optional
         By default `Problem.lambda_max`.
     ratio : float
-        0.9, or 0.99 for a dense path.
+        0.9, or 0.99 for a dense path. Another than 0.9 is refused where ``lambdas`` or ``guarantee`` choose the lambdas.
     tol : float
         Relative gap of every solution.
     screening : "auto", None or Screening
@@ -127,7 +128,7 @@ def solve_path(
     if guarantee is None:
         grid = Grid(problem, lambdas, lambda_max, ratio, n_lambdas, tol)
     else:
-        grid = GuaranteedGrid(problem, lambdas, lambda_max, guarantee, n_lambdas, tol)
+        grid = GuaranteedGrid(problem, lambdas, lambda_max, ratio, guarantee, n_lambdas, tol)
     walk = Walk(problem, solver_object, screening_object, tol, max_iter)
     identity = {
         **_identity_of(problem),
@@ -163,7 +164,7 @@ def solve_path(
                     _keep(store, rows, walk)
                 ended = grid.ends(rows)
                 show(lam, rows[-1].gap / abs(rows[-1].primal), 1 - rows[-1].undecided)
-                if callback is not None and _wants_stop(callback(_state(rows, grid))):
+                if callback is not None and wants_stop(callback(_state(rows, grid))):
                     ended = ended or "callback"
     except KeyboardInterrupt:
         path = _path(problem, rows, tol, guarantee, "interrupt")
@@ -179,7 +180,7 @@ def solve_path(
         warnings.warn(
             f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
             f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
-            ConvergenceWarning,
+            convergence_warning(),
             stacklevel=3,
         )
     return path
@@ -213,10 +214,6 @@ def _state(rows, grid):
         n_lambdas=len(rows),
         total=grid.total,
     )
-
-
-def _wants_stop(answer):
-    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _identity_of(problem):

@@ -7,7 +7,8 @@ A solver is an object with numbers for attributes and one method,
 that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
 iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)``
 returns, a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole
-evaluation as ``engine.share``. Nothing it claims is believed: the result is certified again from M alone.
+evaluation as ``engine.share``. What it needs of a problem it declares: ``needs = ("triplets",)`` if it looks at triplets
+one by one, as "dual" does, so that it is refused for sets that are never listed; nothing by default. Nothing it claims is believed: the result is certified again from M alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ from triscreen.screening.state import Screener
 
 # Stop when this many iterations in a row have not brought the gap down.
 _PATIENCE = 2000
+
+
+def wants_stop(answer):
+    """Does a callback's answer say stop? True does (numpy's too); any other, a number say, is no answer."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 @dataclass(frozen=True)
@@ -185,7 +191,7 @@ class Monitor:
         if evaluation.gap < 0.99 * self._gain_from:
             self._last_gain, self._gain_from = self.n_iter, evaluation.gap
         answer = None if callback is None else callback(state)
-        self.wants_stop = isinstance(answer, bool | np.bool_) and bool(answer)
+        self.wants_stop = wants_stop(answer)
         if evaluation.gap <= self.tol * abs(evaluation.primal):
             self.stopped_by = "converged"
         elif self.wants_stop:

@@ -9,7 +9,7 @@ import numpy as np
 
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_count, as_positive, shortened
-from triscreen.errors import ConvergenceWarning, InputError, Interrupted
+from triscreen.errors import InputError, Interrupted, convergence_warning
 from triscreen.problem import Problem
 from triscreen.screening import Screening
 from triscreen.screening.rounding import gap_error
@@ -118,7 +118,7 @@ def solve(
         warnings.warn(
             f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={lam:.6g} (stopped by "
             f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
-            ConvergenceWarning,
+            convergence_warning(),
             stacklevel=3,
         )
     return solution
@@ -278,15 +278,15 @@ def check_arguments(problem, solver, screening, auto, callback):
     """Return (solver, screening) as objects; auto: the screening that "auto" stands for."""
     if not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
-    solver = _make_solver(solver)
+    name, solver = solver, _make_solver(solver)
     if isinstance(screening, str) and screening == "auto":
         screening = auto
     elif screening is not None and not isinstance(screening, Screening):
         raise InputError(f"screening={shortened(screening)}: screening must be 'auto', None or ts.Screening(...)")
     if not problem.triplets.numbered:
         never = "needs a list of triplets, and all triplets are never listed"
-        if isinstance(solver, DualAscent):
-            raise InputError(f"solver='dual': it {never}; use 'auto'")
+        if "triplets" in getattr(solver, "needs", ()):
+            raise InputError(f"solver={shortened(name)}: it {never}; use 'auto'")
         if screening is not None and screening.rule != "sphere":
             raise InputError(f"rule={shortened(screening.rule)}: it {never}; use rule='sphere'")
     if callback is not None and not callable(callback):
