@@ -1,7 +1,7 @@
 """The paper's ranges for GB, DGB and MID, kept as theory: no path of ours uses them.
 
-Any sphere of the form Q = A + B/lam, r^2 = a + b/lam + c/lam^2 gives intervals of lambda by the roots of a quadratic; the
-reference must be evaluated over all triplets. Errors and open intervals as in `triscreen.screening.ranges`.
+Any sphere of the form Q = A + B/lam, r^2 = a + b/lam + c/lam^2 gives intervals of lambda by the roots of a quadratic;
+the reference must be evaluated over all triplets. Errors and open intervals as in `triscreen.screening.ranges`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def solve_path(
     lambda_max : float, optional
         By default `Problem.lambda_max`.
     ratio : float
-        0.9, or 0.99 for a dense path. Another than 0.9 is refused where ``lambdas`` or ``guarantee`` choose the lambdas.
+        0.9, or 0.99 for a dense path. Refused beside ``lambdas`` and ``guarantee``, which choose the lambdas.
     tol : float
         Relative gap of every solution.
     screening : "auto", None or Screening

@@ -295,7 +295,7 @@ class TripletSet:
 def _one_by_one(name):
     def refuse(self, *_, **__):
         raise InputError(
-            f"{name} looks at triplets one by one, and all triplets are never listed; a solver that needs it says so by "
+            f"{name} looks at triplets one by one, and all triplets are never listed; a solver that needs it says so: "
             "needs = ('triplets',)"
         )
 
