@@ -14,10 +14,10 @@ solution, then spheres around the iterates.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
+from triscreen._lazy import cached_property
 from triscreen.engine import Evaluation
 from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import rrpb

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 
 from triscreen._kernels.pairs import pair_products
+from triscreen._lazy import cached_property
 
 
 def grain_of(largest, smoothing, count):
