@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import cache, wraps
 
 
 class InputError(ValueError):
@@ -11,12 +11,15 @@ class InputError(ValueError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during long work. It is a ``KeyboardInterrupt``, so loops of callers still stop.
+    """Ctrl-C during `solve`, `solve_path` or a fit. It is a ``KeyboardInterrupt``, so loops of callers still stop.
 
     Attributes
     ----------
     result : object
-        The best result so far, certified like any other (for ``ts.solve``: a ``Solution``).
+        The best result so far, certified like any other: for `solve` and estimators that solve for one lambda a
+        `Solution`, for `solve_path` and `TripletMetricCV` a `Path` (of the fold that was worked on). None where there
+        is none: while arguments are checked and a fit makes its first triplets, or at a second Ctrl-C, which does not
+        wait for the certificate.
     """
 
     def __init__(self, message, result):
@@ -25,6 +28,21 @@ class Interrupted(KeyboardInterrupt):
 
     def __reduce__(self):
         return type(self), (*self.args, self.result)
+
+
+def interruptible(verb):
+    """Decorate a function: Ctrl-C where it has nothing to give yet raises `Interrupted`, too, with no result."""
+
+    @wraps(verb)
+    def watched(*arguments, **named):
+        try:
+            return verb(*arguments, **named)
+        except Interrupted:
+            raise
+        except KeyboardInterrupt:
+            raise Interrupted(f"{verb.__name__} was interrupted before it had a result", None) from None
+
+    return watched
 
 
 class ConvergenceWarning(UserWarning):

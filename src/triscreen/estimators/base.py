@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import wraps
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._validation import as_positive
 from triscreen.cones import components_of
-from triscreen.errors import InputError
+from triscreen.errors import InputError, Interrupted
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.losses import Hinge, SmoothedHinge
 
@@ -130,6 +131,25 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
         self.screening_ = solution.screening
+
+
+def interruptible_fit(fit):
+    """Decorate a fit: Ctrl-C outside of a solve or a path raises `Interrupted`, too, with the last result there was."""
+
+    @wraps(fit)
+    def watched(self, *arguments, **named):
+        self._so_far = None
+        try:
+            return fit(self, *arguments, **named)
+        except Interrupted as err:
+            err.result = self._so_far if err.result is None else err.result
+            raise
+        except KeyboardInterrupt:
+            raise Interrupted("the fit was interrupted; what it had is the .result", self._so_far) from None
+        finally:
+            del self._so_far
+
+    return watched
 
 
 def as_indices(tuples, n_points, size, name):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
+from triscreen.estimators.base import interruptible_fit
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.files import read
@@ -138,6 +138,7 @@ class TripletMetricCV(LabelledMetric):
         self.verbose = verbose
 
     @with_callbacks
+    @interruptible_fit
     def fit(self, X, y, sample_weight=None, groups=None):
         """Choose lambda and learn the metric.
 
@@ -177,8 +178,9 @@ class TripletMetricCV(LabelledMetric):
                     part = "all" if test is None else f"fold-{k}"
                     arguments["checkpoint"] = Path(self.checkpoint) / f"round-{number}-{part}"
                 with _named(k, train) if test is not None else nullcontext():
-                    path = self._path(X[train], y[train], None if weights is None else weights[train], last[k],
-                                      progress, arguments)  # fmt: skip
+                    part_weights = None if weights is None else weights[train]
+                    path = self._path(X[train], y[train], part_weights, last[k], progress, arguments)
+                self._so_far = path
                 # Scores have no say in this: those of other folds know the labels that this one holds out.
                 last[k] = path.components(min(between, len(path) - 1))
                 for t in range(len(path) if test is not None else 0):
@@ -229,7 +231,8 @@ class TripletMetricCV(LabelledMetric):
         n_lambdas = len(losses) if done() else None
         with silent(not self.verbose):
             path = solve_path(problem, lambdas=lambdas, n_lambdas=n_lambdas, callback=seen, **arguments)
-        return path.take([t for t in wanted if t < len(path)] or [len(path) - 1])
+        done_ones = wanted[: np.searchsorted(wanted, len(path))]
+        return path.take(done_ones if len(done_ones) else [len(path) - 1])
 
     def _score(self, L, X, y, X_test, y_test):
         """Return the score of one metric on held-out points."""
@@ -254,11 +257,13 @@ def _without_leaps(ratios):
         if ratios[0] < 1 / LEAP
         else ratios[:1]
     )
-    parts, places = [lead], [len(lead) - 1]
-    for above, below in pairwise(ratios):
-        parts.append(np.geomspace(above, below, 2 + int(np.log(above / below) / np.log(LEAP)))[1:])
-        places.append(places[-1] + len(parts[-1]))
-    return np.concatenate(parts), places
+    steps = 1 + (-np.diff(np.log(ratios)) / np.log(LEAP)).astype(int)  # from each ratio to the next
+    places = len(lead) - 1 + np.concatenate([[0], np.cumsum(steps)])
+    filled = np.empty(places[-1] + 1)
+    filled[: len(lead)], filled[places] = lead, ratios
+    for t in np.flatnonzero(steps > 1):
+        filled[places[t] : places[t + 1] + 1] = np.geomspace(ratios[t], ratios[t + 1], steps[t] + 1)
+    return filled, places
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_count, as_positive
-from triscreen.errors import InputError, Interrupted, convergence_warning
+from triscreen.errors import InputError, Interrupted, convergence_warning, interruptible
 from triscreen.files import Checkpoint, fingerprint
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.progress import progress
@@ -53,6 +53,7 @@ class PathState:
     total: int | None
 
 
+@interruptible
 @single_threaded_blas()
 def solve_path(
     problem,
@@ -166,6 +167,16 @@ def solve_path(
                 show(lam, rows[-1].gap / abs(rows[-1].primal), 1 - rows[-1].undecided)
                 if callback is not None and wants_stop(callback(_state(rows, grid))):
                     ended = ended or "callback"
+        path = _path(problem, rows, tol, guarantee, ended)
+        if not path.converged.all():
+            missed = [sol for sol in path if not sol.converged]
+            worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / abs(sol.primal))
+            warnings.warn(
+                f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
+                f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
+                convergence_warning(),
+                stacklevel=4,
+            )
     except KeyboardInterrupt:
         path = _path(problem, rows, tol, guarantee, "interrupt")
         raise Interrupted(
@@ -173,16 +184,6 @@ def solve_path(
             + (" and in the checkpoint" if checkpoint is not None else ""),
             path,
         ) from None
-    path = _path(problem, rows, tol, guarantee, ended)
-    if not path.converged.all():
-        missed = [sol for sol in path if not sol.converged]
-        worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / abs(sol.primal))
-        warnings.warn(
-            f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
-            f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
-            convergence_warning(),
-            stacklevel=3,
-        )
     return path
 
 

@@ -140,7 +140,7 @@ class Monitor:
         self.begin = time.perf_counter()
         self.passes = 0.0
         self.n_iter = 0
-        self.best = self.last = None
+        self.best = self.last = self.before = None  # before: the best at the lambda before this one
         self.stopped_by = None
         self.wants_stop = False  # what the callback answered last
         self.eta = np.inf  # the last step size: where the next gradient step begins
@@ -151,7 +151,7 @@ class Monitor:
 
     def turn_to(self, lam, tol):
         """Watch another lambda from now on; iterations, passes and seconds go on."""
-        self.lam, self.tol = lam, tol
+        self.lam, self.tol, self.before = lam, tol, self.best or self.before
         self.best = self.last = self.stopped_by = None
         self._rows = []
 

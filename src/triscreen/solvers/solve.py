@@ -9,7 +9,7 @@ import numpy as np
 
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_count, as_positive, shortened
-from triscreen.errors import InputError, Interrupted, convergence_warning
+from triscreen.errors import InputError, Interrupted, convergence_warning, interruptible
 from triscreen.problem import Problem
 from triscreen.screening import Screening
 from triscreen.screening.rounding import gap_error
@@ -31,6 +31,7 @@ _SMALL, _STEP, _ROUGH = 3e-4, 5.0, 0.01
 AUTO = Screening("mid", every=30, at_start=False)
 
 
+@interruptible
 @single_threaded_blas()
 def solve(
     problem,
@@ -77,7 +78,7 @@ def solve(
     Raises
     ------
     Interrupted
-        On Ctrl-C; its ``result`` is the best solution so far.
+        On Ctrl-C; its ``result`` is the best solution so far (None while the arguments are checked).
 
     Examples
     --------
@@ -96,6 +97,7 @@ def solve(
     M = _core_start(problem, start)
     monitor = Monitor(lam, tol, max_iter, max_seconds, callback, problem.triplets.n_triplets)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
+    solution = None
     try:
         if start is None:
             M, smoothing = _walk_down(problem, lam, solver, M, monitor)
@@ -103,25 +105,30 @@ def solve(
             solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
         else:
             solution = _certified(problem, M, tol, monitor)
+        if not solution.converged and solution.stopped_by != "callback":
+            warnings.warn(
+                f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={lam:.6g} (stopped by "
+                f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
+                convergence_warning(),
+                stacklevel=4,
+            )
     except KeyboardInterrupt:
-        if monitor.lam != lam:  # on the way down
-            M = M if monitor.best is None else monitor.best.M
-            monitor.turn_to(lam, tol)
-        monitor.stopped_by = "interrupt"
-        result = _certified(problem, M if monitor.best is None else monitor.best.M, tol, monitor)
+        result = solution or _best_so_far(problem, lam, tol, M, monitor)
         raise Interrupted(
             f"interrupted after {monitor.n_iter} iterations at relative gap {result.rel_gap:.2g}; the best so far is "
             "the .result of this exception",
             result,
         ) from None
-    if not solution.converged and solution.stopped_by != "callback":
-        warnings.warn(
-            f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={lam:.6g} (stopped by "
-            f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
-            convergence_warning(),
-            stacklevel=3,
-        )
     return solution
+
+
+def _best_so_far(problem, lam, tol, start, monitor):
+    """Return the solution to give at an interrupt; ``start``: where the solve began."""
+    if monitor.lam != lam:  # on the way down
+        monitor.turn_to(lam, tol)
+    found = monitor.best or monitor.before
+    monitor.stopped_by = "interrupt"
+    return _certified(problem, start if found is None else found.M, tol, monitor)
 
 
 def _walk_down(problem, lam, solver, M, monitor):
