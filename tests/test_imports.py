@@ -1,4 +1,4 @@
-"""Imports point one way: from people down to points (DESIGN)."""
+"""Imports point one way: from people down to points."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ ROOT = Path(triscreen.__file__).parent
 # A module may import only from its own stage and from stages further up this list.
 STAGES = [
     "errors",
+    "_lazy",
     "_validation",
     "_tables",
     "files",

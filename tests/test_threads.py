@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 
 import pytest
@@ -124,3 +128,161 @@ def test_chunks_cover_everything_and_do_not_depend_on_threads():
         bounds = chunk_bounds(n, chunks)
         assert (bounds[0], bounds[-1]) == (0, n)
         assert all(a < b for a, b in itertools.pairwise(bounds))
+
+
+@pytest.mark.parametrize("name", ["OMP_NUM_THREADS", "NUMBA_NUM_THREADS"])
+@pytest.mark.parametrize(
+    ("value", "threads"), [("1", 1), ("2,1", 2), ("", None), ("0", None), ("many", None), ("-3", None), ("9999", None)]
+)
+def test_a_limit_from_outside_is_kept_unless_the_user_says_a_number(monkeypatch, name, value, threads):
+    """joblib sets these in its workers: a search over c workers must not start c threads in each."""
+    monkeypatch.setattr(_threads, "cpu_count", lambda: 8)
+    for other in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(name, value)
+    assert resolve_n_jobs(None) == (threads or 8)
+    assert (resolve_n_jobs(3), resolve_n_jobs(-1)) == (3, 8)
+
+
+def run_forking(script, seconds=120):
+    """Run a script with a function in_child(work), which forks, runs work there and wants True of it, or kills it."""
+    head = """
+        import os, signal, threading, time, warnings
+        import numpy as np
+        warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads: that is what this is about
+        import triscreen as ts
+        from triscreen import _threads
+
+        def in_child(work, seconds=60):
+            child = os.fork()
+            if child == 0:
+                try:
+                    os._exit(0 if work() is True else 3)
+                except BaseException:
+                    os._exit(4)
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    assert status == 0, status
+                    return
+                time.sleep(0.002)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise SystemExit("a child hung")
+
+        def problem():
+            rng = np.random.default_rng(0)
+            X, y = rng.normal(size=(200, 8)), rng.integers(0, 3, 200)
+            return ts.Problem(X, ts.knn_triplets(X, y, 4), n_jobs=2)
+
+        def solve():
+            p = problem()
+            return ts.solve(p, 1e-2 * p.lambda_max(), tol=1e-4).M
+
+        def blas():
+            return [library.num_threads for library in _threads._blas.lib_controllers]
+
+        M = solve()  # everything is compiled and loaded
+    """
+    code = textwrap.dedent(head) + textwrap.dedent(script)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+
+@needs_fork
+def test_a_child_forked_while_another_thread_holds_something_finishes():
+    """Our lock; a cached property (functools' holds a lock for all problems before Python 3.12); the limit of BLAS."""
+    run_forking("""
+        def lock_held():
+            held, leave = threading.Event(), threading.Event()
+
+            def hold():
+                with _threads._lock:
+                    held.set()
+                    leave.wait(60)
+
+            other = threading.Thread(target=hold)
+            other.start()
+            held.wait(60)
+            in_child(lambda: np.array_equal(solve(), M), seconds=20)
+            leave.set()
+            other.join()
+            assert np.array_equal(solve(), M)
+
+        def lambda_max_computed():
+            held, leave = threading.Event(), threading.Event()
+            one, two = problem(), problem()
+
+            def wait(*_):
+                held.set()
+                leave.wait(60)
+                return 0.0
+
+            one.triplets.magnitude = wait
+            other = threading.Thread(target=one.lambda_max)
+            other.start()
+            held.wait(60)
+            in_child(lambda: two.lambda_max() > 0, seconds=20)
+            leave.set()
+            other.join()
+
+        def blas_limited():
+            before = blas()
+            inside, leave = threading.Event(), threading.Event()
+
+            def hold():
+                with _threads.single_threaded_blas():
+                    inside.set()
+                    leave.wait(60)
+
+            other = threading.Thread(target=hold)
+            other.start()
+            inside.wait(60)
+            assert blas() == [1] * len(before)
+            in_child(lambda: blas() == before)  # whoever limited it is not there
+
+            def leaves():
+                if blas() != [1] * len(before):
+                    return False
+                limit.__exit__(None, None, None)
+                return blas() == before
+
+            limit = _threads.single_threaded_blas()
+            limit.__enter__()
+            in_child(leaves)
+            limit.__exit__(None, None, None)
+            leave.set()
+            other.join()
+            assert blas() == before
+
+        lock_held()
+        lambda_max_computed()
+        blas_limited()
+    """)
+
+
+@needs_fork
+def test_children_forked_at_any_time_while_others_solve_finish_with_the_same_bits():
+    run_forking("""
+        stop = threading.Event()
+
+        def busy():
+            while not stop.is_set():
+                solve()
+
+        others = [threading.Thread(target=busy) for _ in range(2)]
+        for other in others:
+            other.start()
+        try:
+            for number in range(40):
+                time.sleep(0.001 * (number % 7))
+                in_child(lambda: np.array_equal(solve(), M))
+        finally:
+            stop.set()
+            for other in others:
+                other.join()
+    """)

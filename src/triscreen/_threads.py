@@ -38,11 +38,13 @@ _limit = contextvars.ContextVar("limit", default=None)  # when the time of this 
 _here = threading.local()  # .run: what the chunk at work on this thread belongs to
 
 _lock = threading.Lock()
+_forking = threading.local()  # does this thread, about to fork, hold the lock?
 _pool = None
-_pool_owner = None  # process id: a pool does not survive a fork
 _blas = None
-_blas_users = 0
-_blas_before = None
+_blas_users = {}  # thread -> how many limits it is inside of
+_blas_before = None  # numbers of threads to go back to; None: there is no limit
+# Whoever sets one of these limits the threads of this process: users, and joblib in its workers.
+_LIMITS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def cpu_count():
@@ -52,10 +54,20 @@ def cpu_count():
     return max(1, joblib_cpu_count())
 
 
+def _most_threads():
+    """Cores this process may use, or fewer where OMP_NUM_THREADS or NUMBA_NUM_THREADS say so."""
+    wanted = (os.environ.get(name, "").split(",")[0].strip() for name in _LIMITS)
+    return min([cpu_count(), *(int(text) for text in wanted if text.isdecimal() and int(text) > 0)])
+
+
 def resolve_n_jobs(n_jobs):
-    """None: every core that helps; a positive number: at most so many; -1: all cores, -2: all but one, ..."""
+    """Return a number of threads.
+
+    None: every core that helps, at most OMP_NUM_THREADS or NUMBA_NUM_THREADS where these are set (joblib sets them in
+    its workers); a positive number: at most so many; -1: all cores, -2: all but one, ...
+    """
     if n_jobs is None:
-        return cpu_count()
+        return _most_threads()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
         raise InputError(
             f"n_jobs={n_jobs!r}: n_jobs must be None, a positive whole number, or negative (-1: all cores)"
@@ -64,34 +76,51 @@ def resolve_n_jobs(n_jobs):
 
 
 def _helpers():
-    global _pool, _pool_owner
+    global _pool
     with _lock:
-        if _pool is None or _pool_owner != os.getpid():
+        if _pool is None:
             _pool = ThreadPoolExecutor(max_workers=max(2, cpu_count()), thread_name_prefix="triscreen")
-            _pool_owner = os.getpid()
         return _pool
 
 
 @contextlib.contextmanager
 def single_threaded_blas():
     """Keep BLAS on one thread inside; nested and concurrent use is fine, the last one out restores."""
-    global _blas, _blas_users, _blas_before
-    with _lock:
-        if _blas_users == 0:
-            if _blas is None:
-                from threadpoolctl import ThreadpoolController
-
-                _blas = ThreadpoolController().select(user_api="blas")
-            _blas_before = [library.num_threads for library in _blas.lib_controllers]
-            _set_blas_threads([1] * len(_blas_before))
-        _blas_users += 1
+    me = threading.get_ident()
+    entered = False
     try:
+        with _lock:
+            _limit_blas()
+            _blas_users[me] = _blas_users.get(me, 0) + 1
+            entered = True
         yield
     finally:
-        with _lock:
-            _blas_users -= 1
-            if _blas_users == 0:
-                _set_blas_threads(_blas_before)
+        if entered:
+            with _lock:
+                _blas_users[me] -= 1
+                if not _blas_users[me]:
+                    del _blas_users[me]
+                if not _blas_users:
+                    _restore_blas()
+
+
+def _limit_blas():
+    global _blas, _blas_before
+    if _blas_before is not None:
+        return
+    if _blas is None:
+        from threadpoolctl import ThreadpoolController
+
+        _blas = ThreadpoolController().select(user_api="blas")
+    _blas_before = [library.num_threads for library in _blas.lib_controllers]
+    _set_blas_threads([1] * len(_blas_before))
+
+
+def _restore_blas():
+    global _blas_before
+    if _blas_before is not None:
+        _set_blas_threads(_blas_before)
+        _blas_before = None
 
 
 def _set_blas_threads(numbers):
@@ -150,6 +179,35 @@ class _Run:
 
 class _Abandoned(Exception):
     """Another chunk has failed already."""
+
+
+def _before_fork():
+    """Let other threads finish what they do to BLAS: threadpoolctl has a lock of its own. Not for ever, though."""
+    _forking.holds = _lock.acquire(timeout=0.5)
+
+
+def _after_fork_in_parent():
+    if _forking.holds:
+        _lock.release()
+
+
+def _after_fork_in_child():
+    """Begin anew: of the parent's threads a child has only the one that forked.
+
+    A lock that another thread held would never be let go, helpers are not there any more, and who limited BLAS in the
+    parent will not lift it here.
+    """
+    global _lock, _pool
+    _lock, _pool = threading.Lock(), None
+    me = threading.get_ident()
+    for other in [thread for thread in _blas_users if thread != me]:
+        del _blas_users[other]
+    if not _blas_users:
+        _restore_blas()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 class Threads:

@@ -21,8 +21,8 @@ def shortened(value):
 
 def as_numbers(values, name):
     """Return a float64 array, or refuse text, dates, complex numbers, masks and ragged rows."""
-    if hasattr(values, "M"):
-        raise InputError(f"{name} is a {type(values).__name__}: pass its .M")
+    if type(values).__module__.partition(".")[0] == "triscreen" and hasattr(values, "M"):  # a Solution, a Path
+        raise InputError(f"{name} is a {type(values).__name__}: pass its .M{'(t)' if callable(values.M) else ''}")
     try:
         array = np.asarray(values)
     except ValueError as err:
@@ -41,7 +41,7 @@ def as_numbers(values, name):
 
 def as_points(X, name="X"):
     """Return X as a finite, C-ordered float64 array (n, d), without copying where it is one already."""
-    if hasattr(X, "tocsr"):
+    if hasattr(type(X), "tocsr"):  # of the type: a table may have a column of that name
         raise InputError(f"{name} is a sparse matrix: pass a dense array, such as {name}.toarray()")
     X = as_numbers(X, name)
     if X.ndim != 2:
@@ -117,6 +117,13 @@ def as_positive(value, name, *, none=None):
         extra = f", or None for {none}" if none else ""
         raise InputError(f"{name}={shortened(value)}: {name} must be a positive number{extra}")
     return float(value)
+
+
+def as_flag(value, name):
+    """Return True or False, numpy's included; 1, "yes" and the like are refused."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name}={shortened(value)}: {name} must be True or False")
+    return bool(value)
 
 
 def as_choice(value, name, choices):

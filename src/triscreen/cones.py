@@ -220,6 +220,35 @@ class Diagonal(Cone):
             raise InputError(f"{name} has the diagonal entry {M.min():.3g}: the entries must not be negative")
 
 
+def components_of(M=None, factor=None):
+    """Return L with L'L = M, one row per direction: the most important first, signs fixed, never less than one row.
+
+    Parameters
+    ----------
+    M : array
+        A matrix (d, d), or the vector (d,) of a diagonal one.
+    factor : array, shape (d, r)
+        F with F F' = M instead, which is quicker.
+    """
+    if M is not None and M.ndim == 1:
+        order = np.argsort(-M, kind="stable")[: max(1, np.count_nonzero(M))]
+        L = np.zeros((len(order), len(M)))
+        L[np.arange(len(order)), order] = np.sqrt(M[order])
+        return L
+    if factor is None:
+        values, vectors = np.linalg.eigh(M)
+        lengths, vectors = np.sqrt(np.maximum(values[::-1], 0.0)), vectors[:, ::-1]
+    elif factor.shape[1]:
+        vectors, lengths, _ = np.linalg.svd(factor, full_matrices=False)
+    else:
+        vectors, lengths = np.zeros((len(factor), 1)), np.zeros(1)
+    rank = max(1, int(np.count_nonzero(lengths > 1e-7 * lengths[0])))
+    L = (vectors[:, :rank] * lengths[:rank]).T
+    # Signs do not matter to distances: the largest entry of each row is positive, on every machine.
+    signs = np.sign(L[np.arange(rank), np.abs(L).argmax(axis=1)])
+    return np.ascontiguousarray(L * np.where(signs == 0, 1.0, signs)[:, None])
+
+
 _CONES = {cone.name: cone for cone in (PSD, Diagonal)}
 
 

@@ -8,10 +8,10 @@ loss are gone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
+from triscreen._lazy import cached_property
 from triscreen._threads import Threads, chunk_bounds
 from triscreen.cones import Projection
 from triscreen.rounding import Rounding

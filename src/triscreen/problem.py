@@ -18,10 +18,10 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from triscreen._lazy import cached_property
 from triscreen._threads import Threads, single_threaded_blas
 from triscreen._validation import as_alpha, as_points, as_positive
 from triscreen.cones import make_cone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 
 def choose(scores, one_standard_error=False):
@@ -36,6 +35,8 @@ def triplet_accuracy(Z, y, Z_test, y_test, k):
     Of each held-out point's k nearest known points of its class against its k nearest of other classes, by the learned
     distance: the comparisons that decide about its neighbours.
     """
+    from sklearn.neighbors import NearestNeighbors
+
     right = total = 0
     for label in np.unique(y_test):
         anchors, same = Z_test[y_test == label], y == label
@@ -52,6 +53,8 @@ def triplet_accuracy(Z, y, Z_test, y_test, k):
 
 def neighbour_error(Z, y, Z_test=None, y_test=None, k=3):
     """Return the share of points that their k nearest neighbours get wrong; without a test set, leave-one-out."""
+    from sklearn.neighbors import KNeighborsClassifier
+
     near = KNeighborsClassifier(min(k, len(Z) - (Z_test is None))).fit(Z, y)
     return float(1 - near.score(Z_test, y if Z_test is None else y_test))
 

@@ -19,9 +19,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from general_ranges import general_form, general_ranges
+
 import triscreen as ts
 from problems import random_metric
-from triscreen.screening.ranges import general_form, general_ranges, rrpb_ranges
+from triscreen.screening.ranges import rrpb_ranges
 from triscreen.screening.state import Screener
 
 BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rrpb", "mid")

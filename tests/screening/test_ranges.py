@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from general_ranges import general_form, general_ranges
 from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import make_case, random_metric
 from triscreen.screening import spheres
-from triscreen.screening.ranges import Ranges, general_form, general_ranges, rrpb_ranges
+from triscreen.screening.ranges import rrpb_ranges
 
 
 def brute(margin_at, norms, radius_at, lam, gamma):
@@ -93,21 +94,3 @@ def test_general_intervals(cone, name, seed):
             assert not (inside & ~decided(lam)[zone]).any()
         here = decided(lam0)[zone]
         assert (((low < lam0) & (lam0 < high)) == here).mean() > 0.9
-
-
-def test_moving_on_touches_only_what_ends():
-    rng = np.random.default_rng(0)
-    n, lam0 = 5000, 2.0
-    low = lam0 * rng.uniform(0, 1.3, n)
-    high = np.full(n, np.inf)
-    intervals = {2: (low, high), 1: (np.full(n, np.inf), np.zeros(n))}
-    ranges = Ranges.from_intervals(intervals, lam0)
-    decided = low < lam0
-    assert np.array_equal(ranges.zones == 2, decided)
-    gone = set()
-    for lam in (1.9, 1.5, 1.5, 0.7, 1e-9):
-        ended = ranges.advance(lam)
-        assert not gone & set(ended.tolist())
-        gone |= set(ended.tolist())
-        assert np.array_equal(ranges.zones == 2, decided & (low < lam))
-    assert len(gone) == (decided & (low >= 1e-9)).sum()

@@ -8,12 +8,11 @@ weights. A step leads to
 
 and adds to ``sums``
 
-    sums[:, 0..2]  loss, dual sum and slack of alpha, as in `alpha_blocks`
+    sums[:, 0..2]  loss, dual sum and slack of alpha, as in `triscreen._kernels.margins.alpha_list`
     sums[:, 3] += w d (b - gamma alpha - (gamma/2) d),  d = next - alpha: what the step gains but for |[A]_+|^2
     sums[:, 4] += w d^2
 
-(row 0 the totals, row 1 the errors made in adding them); pair weights are those of next. The two shapes of sets are
-those of `triscreen._kernels.margins`.
+(row 0 the totals, row 1 the errors made in adding them); pair weights are those of next. The triplets are listed.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.compiled import compiled
+from triscreen._kernels.compiled import LINEAR, ZERO, compiled
 from triscreen._kernels.ordered import arrange, longest, up_to
 
 _LARGE = 2.0**60  # grains
@@ -45,10 +45,10 @@ def decide_ordered(first, second, lengths, radii, error, low, both, grain, ptr, 
             left[n] = count
         for j in range(count):
             decided[j] = 0
-        for zone in range(1, -1, -1):
-            if count == 0 or (zone == 0 and not both):
+        for zone in (ZERO, LINEAR):
+            if count == 0 or (zone == LINEAR and not both):
                 continue
-            sign, level = (1.0, -1.0) if zone == 1 else (-1.0, low)
+            sign, level = (1.0, -1.0) if zone == ZERO else (-1.0, low)
             for j in range(count):
                 p = begin + j
                 values[j] = _grains(sign * first[p] + radii[0] * lengths[p], inverse) + 2
@@ -73,7 +73,7 @@ def decide_ordered(first, second, lengths, radii, error, low, both, grain, ptr, 
                             k = half
                 hist[k] += 1
                 left[n - middle] -= k
-                counts[zone] += k
+                counts[zone - LINEAR] += k
             above = 0
             for j in range(count - 1, -1, -1):
                 above += hist[j + 1]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from triscreen._kernels.compiled import SUMS, compiled
+from triscreen._kernels.compiled import LINEAR, SUMS, UNDECIDED, ZERO, compiled
 
 _STRETCH = 1024  # listed triplets whose sums are added up before they join the compensated total
 
@@ -219,10 +219,10 @@ def _sphere_rule(t, low, high, error, reach, gamma, zones, counts):
     margin = high - low
     doubt = error + reach
     if margin - doubt > 1.0:
-        zones[t] = 2
+        zones[t] = ZERO
         counts[1] += 1
     elif margin + doubt < 1.0 - gamma:
-        zones[t] = 1
+        zones[t] = LINEAR
         counts[0] += 1
 
 
@@ -233,7 +233,7 @@ def sphere_blocks(values, errors, ptr, split, norms, radius, gamma, zones, count
     for i in range(start, stop):
         for p in range(ptr[i], split[i]):
             for n in range(split[i], ptr[i + 1]):
-                if zones[t] == 0:
+                if zones[t] == UNDECIDED:
                     error = errors[p] + errors[n]
                     _sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)
                 t += 1
@@ -243,7 +243,7 @@ def sphere_blocks(values, errors, ptr, split, norms, radius, gamma, zones, count
 def sphere_list(values, errors, positive, negative, norms, radius, gamma, zones, counts, start, stop):
     """The sphere rule for the listed triplets start <= t < stop."""
     for t in range(start, stop):
-        if zones[t] == 0:
+        if zones[t] == UNDECIDED:
             p, n = positive[t], negative[t]
             error = errors[p] + errors[n]
             _sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)
@@ -283,7 +283,7 @@ def block_hull(ptr, split, used, numbers):
 def _off_zone(margin, zone, inverse):
     """Does a decided triplet have another alpha than its zone says (1 in L, 0 in R)?"""
     b = 1.0 - margin
-    return (zone == 1 and b * inverse < 1.0) or (zone == 2 and b > 0.0)
+    return (zone == LINEAR and b * inverse < 1.0) or (zone == ZERO and b > 0.0)
 
 
 @compiled()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.compiled import SUMS, compiled
+from triscreen._kernels.compiled import SUMS, UNDECIDED, compiled
 
 
 @compiled(fastmath=SUMS)
@@ -18,7 +18,7 @@ def near_blocks(
 ):  # fmt: skip
     """used[p] = 1 for every pair of an anchor's triplets that are not proven to keep their zone.
 
-    Proven: above 1 everywhere, or (if ``both``) below ``low`` everywhere, or zones[t] > 0 (if there are zones; the
+    Proven: above 1 everywhere, or (if ``both``) below ``low`` everywhere, or decided in zones (if there are any; the
     anchors' first triplet is number ``offset``). ``squares`` are the pairs' |delta|^4.
     """
     square = radius * radius
@@ -43,7 +43,7 @@ def near_blocks(
                 below = low - max(one, two) - error
                 away = max(above, below) if both else above
                 flag = 0.0 if (away > 0.0) & (away * away > square * (far[n] + near)) else 1.0
-                if has_zones and zones[t + n] > 0:
+                if has_zones and zones[t + n] != UNDECIDED:
                     flag = 0.0
                 flags[n] = max(flags[n], flag)
                 most = max(most, flag)
@@ -65,7 +65,7 @@ def near_list(
         above, below = min(one, two) - 1.0 - error, low - max(one, two) - error
         away = max(above, below) if both else above
         decided = away > 0.0 and away * away > square * (squares[n] + squares[p])
-        keep[t] = not (decided or (zones.size > 0 and zones[t] > 0))
+        keep[t] = not (decided or (zones.size > 0 and zones[t] != UNDECIDED))
 
 
 @compiled()

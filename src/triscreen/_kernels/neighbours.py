@@ -56,9 +56,8 @@ def nearest_of_kind(block, error, limits, X, codes, offset, same, out):
     """out[r] = the nearest points (not) of the class of point i = offset + r, by (distance, index); -1: no more.
 
     ``block`` holds squared distances that are wrong by at most error[i] + error[j]. They only choose the candidates,
-    from
-    limits[r], the k-th smallest of them plus error; the order is that of the distances computed from differences, in
-    float64, feature by feature.
+    from limits[r], the k-th smallest of them plus error; the order is that of the distances computed from differences,
+    in float64, feature by feature.
     """
     dim = X.shape[1]
     candidates = np.empty(block.shape[1], np.int64)

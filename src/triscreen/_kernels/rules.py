@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from triscreen._kernels.compiled import compiled
+from triscreen._kernels.compiled import LINEAR, UNDECIDED, ZERO, compiled
 
 _U = 2.0**-53
 
@@ -44,20 +44,19 @@ def linear_rule(hq, e_hq, ph, e_ph, norms, radius, pq, e_pq, p_norm, gamma, zone
         if hq[t] > 1.0 or pq < 0.0:
             least = _least_linear(hq[t], e_hq[t], ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm)
             if least > 1.0:
-                zones[t] = 2
-        if zones[t] == 0 and (hq[t] <= 1.0 or pq < 0.0):  # the largest margin is minus the least one of -H
+                zones[t] = ZERO
+        if zones[t] == UNDECIDED and (hq[t] <= 1.0 or pq < 0.0):  # the largest margin is minus the least one of -H
             largest = -_least_linear(-hq[t], e_hq[t], -ph[t], e_ph[t], norms[t], radius, pq, e_pq, p_norm)
             if largest < 1.0 - gamma:
-                zones[t] = 1
+                zones[t] = LINEAR
 
 
 @compiled()
 def _secular_sign(z, y, q, u, w, s):
     """Sign of f(z) = (1 + y s_uu)(1 - y s_vv) + y^2 s_uv^2, 0 where rounding hides it.  w = u - v, s = u + v.
 
-    The root of f below zero is the negative eigenvalue of Q + y H. With s_ab = sum_c a_c b_c/(q_c - z) it is
-    computed as
-    1 + y s_ws - y^2 (s_uu s_ww - s_uw^2), because the plain form is nothing but rounding where u is close to v.
+    The root of f below zero is the negative eigenvalue of Q + y H. With s_ab = sum_c a_c b_c/(q_c - z) it is computed
+    as 1 + y s_ws - y^2 (s_uu s_ww - s_uw^2), because the plain form is nothing but rounding where u is close to v.
     """
     ws = 0.0
     size = 0.0
@@ -200,11 +199,11 @@ def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h
         if above:
             h = hq[t] - e_hq[t]
             if _beyond_sphere(-1.0, 1.0, h, norms[t], radius, q, u, v, w, s, uu, vv, uv, floor, e_h, max_steps):
-                zones[t] = 2
+                zones[t] = ZERO
         else:
             h = hq[t] + e_hq[t]
             if _beyond_sphere(1.0, 1.0 - gamma, h, norms[t], radius, q, u, v, w, s, uu, vv, uv, floor, e_h, max_steps):
-                zones[t] = 1
+                zones[t] = LINEAR
 
 
 @compiled()
@@ -262,6 +261,6 @@ def orthant_rule(X, q, triplets, hq, e_hq, radius, gamma, zones):
             h[c] = (X[j, c] - X[k, c]) * ((X[i, c] - X[k, c]) + (X[i, c] - X[j, c]))
         if hq[t] > 1.0:
             if _least_orthant(1.0, q, h, radius) - e_hq[t] > 1.0:
-                zones[t] = 2
+                zones[t] = ZERO
         elif -_least_orthant(-1.0, q, h, radius) + e_hq[t] < 1.0 - gamma:
-            zones[t] = 1
+            zones[t] = LINEAR

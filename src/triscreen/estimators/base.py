@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import wraps
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +13,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._validation import as_positive
-from triscreen.errors import InputError
+from triscreen.cones import components_of
+from triscreen.errors import InputError, Interrupted
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.losses import Hinge, SmoothedHinge
 
@@ -121,29 +123,33 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         given = {name: getattr(self, name) for name in ("tol", "solver", "screening", "max_iter")}
         return {**given, "max_seconds": seconds}
 
-    def _set_solution(self, solution):
-        """Keep a solution's metric as components, and its proof."""
+    def _set_solution(self, solution, components=None):
+        """Keep a solution's metric as components (made here where they are not known), and its proof."""
         self.solution_ = solution
-        self.components_ = components_of(solution.M, getattr(self, "n_components", None))
+        components = components_of(solution.M) if components is None else components
+        self.components_ = components[: self.n_components]
         self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
         self.screening_ = solution.screening
 
 
-def components_of(M, n_components=None):
-    """Return L with L'L = M (or the nearest of rank n_components), the largest direction first; at least one row."""
-    if M.ndim == 1:
-        order = np.argsort(-M, kind="stable")[: max(1, np.count_nonzero(M))]
-        L = np.zeros((len(order), len(M)))
-        L[np.arange(len(order)), order] = np.sqrt(M[order])
-        return L[:n_components]
-    values, vectors = np.linalg.eigh(M)
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    rank = max(1, int(np.count_nonzero(values > 1e-14 * values[0])))
-    L = (vectors[:, :rank] * np.sqrt(values[:rank])).T
-    # Signs do not matter to distances: the largest entry of each row is positive, on every machine.
-    signs = np.sign(L[np.arange(rank), np.abs(L).argmax(axis=1)])
-    return np.ascontiguousarray(L * np.where(signs == 0, 1.0, signs)[:, None])[:n_components]
+def interruptible_fit(fit):
+    """Decorate a fit: Ctrl-C outside of a solve or a path raises `Interrupted`, too, with the last result there was."""
+
+    @wraps(fit)
+    def watched(self, *arguments, **named):
+        self._so_far = None
+        try:
+            return fit(self, *arguments, **named)
+        except Interrupted as err:
+            err.result = self._so_far if err.result is None else err.result
+            raise
+        except KeyboardInterrupt:
+            raise Interrupted("the fit was interrupted; what it had is the .result", self._so_far) from None
+        finally:
+            del self._so_far
+
+    return watched
 
 
 def as_indices(tuples, n_points, size, name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from triscreen.solvers.base import wants_stop
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:
@@ -27,12 +29,12 @@ class Progress:
 
     def __call__(self, state):
         """Tell of one step; True: stop."""
-        stop = self._own is not None and self._own(state)
+        stop = self._own is not None and wants_stop(self._own(state))
         if self._context is not None:
             context = self._context.subcontext(task_name=self._step)
             context.call_on_fit_task_begin(estimator=self._estimator, X=self._X, y=self._y)
-            stop = context.call_on_fit_task_end(estimator=self._estimator, X=self._X, y=self._y) or stop
-        return bool(stop)
+            stop = bool(context.call_on_fit_task_end(estimator=self._estimator, X=self._X, y=self._y)) or stop
+        return stop
 
     def done(self):
         """Tell that the fit is over."""

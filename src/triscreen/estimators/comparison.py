@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._validation import as_choice, as_count, as_positive, as_weights
 from triscreen.errors import InputError
-from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices
+from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, interruptible_fit
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.solvers import solve
@@ -91,6 +91,7 @@ class ComparisonMetric(MetricEstimator):
         return tags
 
     @with_callbacks
+    @interruptible_fit
     def fit(self, triplets, y=None, sample_weight=None):
         """Learn the metric.
 
@@ -130,7 +131,8 @@ class ComparisonMetric(MetricEstimator):
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
         lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
-        self._set_solution(solve(problem, lam, callback=progress, **self._arguments(begin)))
+        self._so_far = solve(problem, lam, callback=progress, **self._arguments(begin))
+        self._set_solution(self._so_far)
         if self.verbose:
             print(f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points, lam {self.lam_:.4g}, relative gap "
                   f"{self.rel_gap_:.2g} after {self.n_iter_} iterations")  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
-from itertools import pairwise
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -14,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
+from triscreen.estimators.base import interruptible_fit
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.files import as_path
@@ -138,6 +138,7 @@ class TripletMetricCV(LabelledMetric):
         self.verbose = verbose
 
     @with_callbacks
+    @interruptible_fit
     def fit(self, X, y, sample_weight=None, groups=None):
         """Choose lambda and learn the metric.
 
@@ -177,8 +178,9 @@ class TripletMetricCV(LabelledMetric):
                 if self.checkpoint is not None:
                     arguments["checkpoint"] = self._folder(number, k, test)
                 with _named(k, train) if test is not None else nullcontext():
-                    path = self._path(X[train], y[train], None if weights is None else weights[train], last[k],
-                                      progress, arguments)  # fmt: skip
+                    part_weights = None if weights is None else weights[train]
+                    path = self._path(X[train], y[train], part_weights, last[k], progress, arguments)
+                self._so_far = path
                 # Scores have no say in this: those of other folds know the labels that this one holds out.
                 last[k] = path.components(min(between, len(path) - 1))
                 for t in range(len(path) if test is not None else 0):
@@ -192,7 +194,7 @@ class TripletMetricCV(LabelledMetric):
         self.lam_ratio_ = float(self.ratios_[self.best_index_])
         self.best_score_ = float(np.nanmean(self.cv_scores_[:, self.best_index_]))
         self.n_triplets_ = self.path_.n_triplets
-        self._set_solution(self.path_[self.best_index_])
+        self._set_solution(self.path_[self.best_index_], self.path_.components(self.best_index_))
         self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
         progress.done()
         return self
@@ -225,7 +227,8 @@ class TripletMetricCV(LabelledMetric):
 
     def _path(self, X, y, weights, L, callback, arguments):
         """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
-        problem = self._make_problem(X, self._make_triplets(X if L is None or not len(L) else X @ L.T, y, weights))
+        Z = X if L is None or not L.any() else X @ L.T  # a metric of zero has no neighbours
+        problem = self._make_problem(X, self._make_triplets(Z, y, weights))
         ratios, wanted = _without_leaps(self.ratios_)
         lambdas = ratios * (problem.lambda_max() or 1.0)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
@@ -240,13 +243,12 @@ class TripletMetricCV(LabelledMetric):
         n_lambdas = len(losses) if done() else None
         with silent(not self.verbose):
             path = solve_path(problem, lambdas=lambdas, n_lambdas=n_lambdas, callback=seen, **arguments)
-        return path.take([t for t in wanted if t < len(path)] or [len(path) - 1])
+        done_ones = wanted[: np.searchsorted(wanted, len(path))]
+        return path.take(done_ones if len(done_ones) else [len(path) - 1])
 
     def _score(self, L, X, y, X_test, y_test):
         """Return the score of one metric on held-out points."""
-        if not len(L):
-            L = np.zeros((1, X.shape[1]))
-        L = L[np.argsort(-np.square(L).sum(axis=1), kind="stable")][: self.n_components]
+        L = L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
         if isinstance(self.scoring, str) and self.scoring == "triplet":
             return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
@@ -261,11 +263,13 @@ def _without_leaps(ratios):
         if ratios[0] < 1 / LEAP
         else ratios[:1]
     )
-    parts, places = [lead], [len(lead) - 1]
-    for above, below in pairwise(ratios):
-        parts.append(np.geomspace(above, below, 2 + int(np.log(above / below) / np.log(LEAP)))[1:])
-        places.append(places[-1] + len(parts[-1]))
-    return np.concatenate(parts), places
+    steps = 1 + (-np.diff(np.log(ratios)) / np.log(LEAP)).astype(int)  # from each ratio to the next
+    places = len(lead) - 1 + np.concatenate([[0], np.cumsum(steps)])
+    filled = np.empty(places[-1] + 1)
+    filled[: len(lead)], filled[places] = lead, ratios
+    for t in np.flatnonzero(steps > 1):
+        filled[places[t] : places[t + 1] + 1] = np.geomspace(ratios[t], ratios[t + 1], steps[t] + 1)
+    return filled, places
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from triscreen._validation import as_choice, as_count, as_positive
+from triscreen.cones import components_of
 from triscreen.errors import InputError
-from triscreen.estimators.base import FLOATS, MetricEstimator, components_of
+from triscreen.estimators.base import FLOATS, MetricEstimator, interruptible_fit
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.solvers import solve
@@ -165,6 +166,7 @@ class TripletMetric(LabelledMetric):
         self.verbose = verbose
 
     @with_callbacks
+    @interruptible_fit
     def fit(self, X, y, sample_weight=None):
         """Learn the metric.
 
@@ -192,7 +194,7 @@ class TripletMetric(LabelledMetric):
             problem = self._make_problem(X, T)
             wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
             start = None if solution is None else solution.M
-            solution = solve(problem, wanted, start=start, callback=progress, **self._arguments(begin))
+            solution = self._so_far = solve(problem, wanted, start=start, callback=progress, **self._arguments(begin))
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
             if self.verbose:
                 print(f"round {number}: {T.n_triplets:,} triplets, lam {solution.lam:.4g}, relative gap "

@@ -13,6 +13,8 @@ from triscreen.units import LAMBDA
 
 # Where a path without an end of its own stops, relative to lambda_max.
 _LOWEST = 1e-8
+# The ratio of neighbouring lambdas where nothing else is said.
+RATIO = 0.9
 # A tube of metrics serves as far as this ratio of lambdas (see `triscreen.path.walk`).
 _AHEAD = 0.93
 
@@ -41,6 +43,8 @@ class Grid:
                 raise InputError(
                     f"lambda_max={lambda_max!r}: the lambdas are given, so there is no lambda_max to choose"
                 )
+            if self.ratio != RATIO:
+                raise InputError(f"ratio={ratio!r}: the lambdas are given, so there is no ratio to choose")
             self.lambdas = _as_lambdas(lambdas)
             problem.check_lam(float(self.lambdas[-1]))
             self.start = float(self.lambdas[0])
@@ -110,7 +114,7 @@ class GuaranteedGrid(Grid):
     one; if the two intervals do not meet, a lambda in between is added.
     """
 
-    def __init__(self, problem, lambdas, lambda_max, guarantee, n_lambdas, tol):
+    def __init__(self, problem, lambdas, lambda_max, ratio, guarantee, n_lambdas, tol):
         self.guarantee = as_positive(guarantee, "guarantee")
         if self.guarantee <= tol:
             raise InputError(
@@ -119,7 +123,11 @@ class GuaranteedGrid(Grid):
             )
         if lambdas is not None:
             raise InputError(f"guarantee={guarantee!r}: it chooses the lambdas itself; pass either it or lambdas")
-        super().__init__(problem, None, lambda_max, 0.9, n_lambdas, tol)
+        if _as_ratio(ratio) != RATIO:
+            raise InputError(
+                f"ratio={ratio!r}: guarantee={guarantee!r} chooses the lambdas itself; pass either of them"
+            )
+        super().__init__(problem, None, lambda_max, ratio, n_lambdas, tol)
         self._reaches = {}
 
     def identity(self):

@@ -9,7 +9,7 @@ import numpy as np
 from triscreen._tables import html_table
 from triscreen._threads import single_threaded_blas
 from triscreen._validation import as_positive
-from triscreen.cones import make_cone
+from triscreen.cones import components_of, make_cone
 from triscreen.errors import InputError
 from triscreen.path.plots import Plots
 from triscreen.solvers import Solution
@@ -235,11 +235,15 @@ class Path(Plots):
         return F @ F.T
 
     def components(self, t):
-        """Return L with M = L'L at the t-th lambda: the transform x -> L x, one row per direction of M."""
+        """Return L with M = L'L at the t-th lambda: the transform x -> L x, what estimators have as ``components_``.
+
+        One row per direction of M, the most important first; M = 0 has one row of zeros.
+        """
         factor = self._rows[t].factor
         if factor.ndim == 1:
-            return np.diag(factor)[factor > 0]
-        return (factor if self._basis is None else self._basis @ factor).T
+            return components_of(np.square(factor))
+        with single_threaded_blas():
+            return components_of(factor=factor if self._basis is None else self._basis @ factor)
 
     def __getitem__(self, t):
         """The t-th solution."""

@@ -7,12 +7,10 @@ import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-import numpy as np
-
 from triscreen._threads import deadline, single_threaded_blas
 from triscreen._validation import as_count, as_positive
 from triscreen.checkpoints import Checkpoint
-from triscreen.errors import ConvergenceWarning, Interrupted, OutOfTime
+from triscreen.errors import Interrupted, OutOfTime, convergence_warning, interruptible
 from triscreen.path.entries import entry_of, restore, take_up
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.identity import identity_of
@@ -20,6 +18,7 @@ from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
 from triscreen.path.walk import Walk
 from triscreen.screening import Screening
+from triscreen.solvers.base import wants_stop
 from triscreen.solvers.solve import MAX_ITER, advice, check_arguments
 from triscreen.units import LAMBDA
 
@@ -53,6 +52,7 @@ class PathState:
     total: int | None
 
 
+@interruptible
 @single_threaded_blas()
 def solve_path(
     problem,
@@ -81,7 +81,7 @@ def solve_path(
     lambda_max : float, optional
         By default `Problem.lambda_max`.
     ratio : float
-        0.9, or 0.99 for a dense path.
+        0.9, or 0.99 for a dense path. Refused beside ``lambdas`` and ``guarantee``, which choose the lambdas.
     tol : float
         Relative gap of every solution.
     screening : "auto", None or Screening
@@ -131,7 +131,7 @@ def solve_path(
             if guarantee is None:
                 grid = Grid(problem, lambdas, lambda_max, ratio, n_lambdas, tol)
             else:
-                grid = GuaranteedGrid(problem, lambdas, lambda_max, guarantee, n_lambdas, tol)
+                grid = GuaranteedGrid(problem, lambdas, lambda_max, ratio, guarantee, n_lambdas, tol)
     except OutOfTime:
         raise OutOfTime(f"max_seconds={max_seconds:g}: it was over before lambda_max was known; allow more") from None
     walk = Walk(problem, solver_object, screening_object, tol, max_iter)
@@ -176,8 +176,18 @@ def solve_path(
                     store.append(*entry_of(rows[-1]), state=walk.state())
                 ended = grid.ends(rows)
                 show(lam, rows[-1].gap / abs(rows[-1].primal), 1 - rows[-1].undecided)
-                if callback is not None and _wants_stop(callback(_state(rows, grid))):
+                if callback is not None and wants_stop(callback(_state(rows, grid))):
                     ended = ended or "callback"
+        path = _path(problem, rows, tol, guarantee, ended)
+        if not path.converged.all():
+            missed = [sol for sol in path if not sol.converged]
+            worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / abs(sol.primal))
+            warnings.warn(
+                f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
+                f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
+                convergence_warning(),
+                stacklevel=4,
+            )
     except KeyboardInterrupt:
         path = _path(problem, rows, tol, guarantee, "interrupt")
         raise Interrupted(
@@ -185,16 +195,6 @@ def solve_path(
             + (" and in the checkpoint" if checkpoint is not None else ""),
             path,
         ) from None
-    path = _path(problem, rows, tol, guarantee, ended)
-    if not path.converged.all():
-        missed = [sol for sol in path if not sol.converged]
-        worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / abs(sol.primal))
-        warnings.warn(
-            f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
-            f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
     return path
 
 
@@ -226,7 +226,3 @@ def _state(rows, grid):
         n_lambdas=len(rows),
         total=grid.total,
     )
-
-
-def _wants_stop(answer):
-    return isinstance(answer, bool | np.bool_) and bool(answer)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from triscreen._lazy import cached_property
 from triscreen._threads import deadline
 from triscreen.engine import Evaluation
 from triscreen.errors import OutOfTime
@@ -154,17 +155,17 @@ class Walk:
         self._scanned += sum(event["tried"] for event in events) / problem.triplets.n_triplets
         left = base.triplets.n_triplets if monitor.screener is None else monitor.screener.undecided
         return Step(
-            evaluation,
-            bound,
-            error,
-            monitor.n_iter,
-            monitor.passes,
-            self._scanned,
-            base.share,
-            left / problem.triplets.n_triplets,
-            monitor.seconds,
-            stopped_by,
-            events,
+            evaluation=evaluation,
+            rounding=bound,
+            error=error,
+            n_iter=monitor.n_iter,
+            passes=monitor.passes,
+            scanned=self._scanned,
+            share=base.share,
+            undecided=left / problem.triplets.n_triplets,
+            seconds=monitor.seconds,
+            stopped_by=stopped_by,
+            events=events,
         )
 
     def _predict(self, lam):
@@ -304,15 +305,13 @@ class Walk:
         self.working, self.known = None, True
         return made
 
-    @property
+    @cached_property
     def _squares(self):
         """|delta|^4 of all pairs, where these are listed."""
         if not self.problem.triplets.listed:
             return None
-        if not hasattr(self, "_squares_"):
-            euclid = self.problem.triplets.distances(self.problem.points, self.problem.threads)
-            self._squares_ = np.square(euclid * (1 + 1e-12) + self.problem.rounding.norm_offset)
-        return self._squares_
+        euclid = self.problem.triplets.distances(self.problem.points, self.problem.threads)
+        return np.square(euclid * (1 + 1e-12) + self.problem.rounding.norm_offset)
 
     def _working_set(self, lam, ahead, attempt, monitor):
         """Return the working set to solve on, the old one while it serves; None for all triplets."""

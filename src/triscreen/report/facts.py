@@ -128,7 +128,5 @@ def _flat(Z, like):
 
 
 def _mapped(X, L):
-    """Return X L', X itself where L is None; a metric of zero has one direction of zeros."""
-    if L is None:
-        return X
-    return X @ L.T if len(L) else np.zeros((len(X), 1))
+    """Return X L', X itself where L is None."""
+    return X if L is None else X @ L.T

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triscreen._validation import as_choice, as_count
+import numpy as np
+
+from triscreen._validation import as_choice, as_count, as_flag, shortened
 from triscreen.errors import InputError
 from triscreen.screening.rules import RULES
 from triscreen.screening.spheres import BOUNDS
@@ -20,7 +22,7 @@ class Screening:
         Spheres, tried one after the other: "gb", "pgb", "dgb", "cdgb", "rpb", "rrpb", "mid", or an own function
         ``sphere(cone, evaluation, lam)`` that returns a `Sphere`. "rpb" and "rrpb" look from another lambda and are
         used once, when `solve` starts from a solution for it, and not at all otherwise ("rpb" believes that solution to
-        be exact: for experiments only).
+        be exact: for experiments only). By default ("rrpb", "mid"); the paper's choice is ("rrpb", "pgb").
     rule : str or callable
         "sphere", "linear" (and the half-space that the last projection gave), "semidefinite" (and the cone), or an own
         function ``rule(engine, region, norms, zones)`` that writes zones for triplets the sphere rule left.
@@ -71,6 +73,10 @@ class Screening:
         object.__setattr__(self, "bounds", bounds)
         if not callable(self.rule):
             as_choice(self.rule, "rule", RULES)
-        if self.active_set not in (True, False, "loss"):
-            raise InputError(f"active_set={self.active_set!r}: active_set must be True, False or 'loss'")
         object.__setattr__(self, "every", as_count(self.every, "every"))
+        for name in ("at_start", "ranges", "include_solution"):
+            object.__setattr__(self, name, as_flag(getattr(self, name), name))
+        if not (isinstance(self.active_set, str) and self.active_set == "loss"):
+            if not isinstance(self.active_set, bool | np.bool_):
+                raise InputError(f"active_set={shortened(self.active_set)}: active_set must be True, False or 'loss'")
+            object.__setattr__(self, "active_set", bool(self.active_set))

@@ -30,16 +30,16 @@ class PairScreener(Screener):
     decided them before.
     """
 
-    def __init__(self, problem, screening, lam, tol):
-        self.problem, self.screening, self.lam, self.tol = problem, screening, lam, tol
-        self.engine = problem
-        self.events = []
-        self.passes = 0.0
-        self._undecided = problem.triplets.n_triplets
+    numbers = zones = None  # triplets have no numbers, so they have no zone each
+
+    def _begin(self):
+        self._undecided = self.problem.triplets.n_triplets
         self._reduction = None
 
-    undecided = property(lambda self: self._undecided)
-    numbers = None
+    @property
+    def undecided(self):
+        """How many triplets no sphere has decided yet."""
+        return self._undecided
 
     def _apply(self, sphere, evaluation, n_iter):
         """Decide by one sphere, and see what may leave."""

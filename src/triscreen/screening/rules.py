@@ -5,8 +5,8 @@
 * semidefinite  sphere and cone: the SDLS dual, O(d) a step where the centre is positive semi-definite, an
                 eigendecomposition a step where it is not; diagonal metrics: the exact minimum over sphere and orthant
 
-A dearer rule sees only what the cheaper ones left. Zones: 0 undecided, 1 in L (margin below 1 - gamma for every
-metric in the region), 2 in R (margin above 1).
+A dearer rule sees only what the cheaper ones left. Zones: UNDECIDED, LINEAR (in L: margin below 1 - gamma
+for every metric in the region), ZERO (in R: margin above 1).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen._kernels.compiled import LINEAR, UNDECIDED, ZERO
 from triscreen._kernels.rules import linear_rule, orthant_rule, semidefinite_rule
 from triscreen._threads import chunk_bounds
 from triscreen.rounding import U
 from triscreen.screening.spheres import Sphere, split
 
 RULES = ("sphere", "linear", "semidefinite")
-UNDECIDED, LINEAR, ZERO = 0, 1, 2
 _STEPS = 40
 _CHUNK = 1 << 14
 
@@ -190,7 +190,7 @@ def by_eigendecompositions(X, Q, triplets, hq, e_hq, norms, radius, gamma, out):
             value = 2 * y * sign * (level - h) - y * y * size + float(cut @ cut)
             magnitude = abs(2 * y * (level - h)) + y * y * size + float(cut @ cut)
             if value - 16 * U * magnitude > radius**2:
-                out[t] = 2 if sign < 0 else 1
+                out[t] = ZERO if sign < 0 else LINEAR
                 break
             minus = float(np.einsum("ic,ij,jc,c->", W, H, W, np.minimum(z, 0.0)))
             if sign * (level - (h + sign * y * size - minus)) > 0:

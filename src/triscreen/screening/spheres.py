@@ -1,10 +1,9 @@
 """Spheres that contain the optimal metric M*, one function per theorem of the paper, and one more.
 
-The formulas are those of exact arithmetic; `triscreen.rounding` makes a radius safe in floating point. Where
-a function takes an evaluation, it is one of the problem whose M* is meant: of all triplets, for any lam; or of a
-problem
-reduced at lam, for that lam only (both problems have the same optimum there). For the hinge, evaluations carry a
-*slack* > 0 because their alpha is no subgradient at M; GB, PGB and MID account for it.
+The formulas are those of exact arithmetic; `triscreen.screening.rounding` makes a radius safe in floating point.
+Where a function takes an evaluation, it is one of the problem whose M* is meant: of all triplets, for any lam; or of a
+problem reduced at lam, for that lam only (both problems have the same optimum there). For the hinge, evaluations carry
+a *slack* > 0 because their alpha is no subgradient at M; GB, PGB and MID account for it.
 
 A centre is kept as a sum of coefficient * F F', because that is how its pair distances are computed: terms whose
 distances are already known cost nothing.

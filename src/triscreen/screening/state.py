@@ -47,6 +47,11 @@ class Screener:
         self.engine = problem
         self.events = []
         self.passes = 0.0
+        self._begin()
+
+    def _begin(self):
+        """Nothing is decided yet."""
+        problem = self.problem
         self._norms = problem.norms
         self._zones = np.zeros(problem.triplets.n_triplets, dtype=np.int8)
         # Once some have left: the zones of all triplets at the time, and the numbers of those still in the engine.

@@ -7,7 +7,9 @@ A solver is an object with numbers for attributes and one method,
 that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
 iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)``
 returns, a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole
-evaluation as ``engine.share``. Nothing it claims is believed: the result is certified again from M alone.
+evaluation as ``engine.share``. It declares what it needs: ``needs = ("triplets",)`` if it looks at triplets one by one,
+as "dual" does, so that it is refused for sets that are never listed; nothing, if it has no such attribute. Nothing it
+claims is believed: the result is certified again from M alone.
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ from triscreen.units import LAMBDA, STEP
 
 # Stop when this many iterations in a row have not brought the gap down.
 _PATIENCE = 2000
+
+
+def wants_stop(answer):
+    """Does a callback's answer say stop? True does (numpy's too); any other, a number say, is no answer."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ class Monitor:
         self.begin = time.perf_counter()
         self.passes = 0.0
         self.n_iter = 0
-        self.best = self.last = self.whole = None  # whole: the best one that was evaluated over all of the problem
+        self.best = self.last = self.before = None  # before: the best at the lambda before this one
+        self.whole = None  # the best one that was evaluated over all of the problem
         self.stopped_by = None
         self.wants_stop = False  # what the callback answered last
         self.eta = np.inf  # the last step size: where the next gradient step begins
@@ -146,8 +154,8 @@ class Monitor:
 
     def turn_to(self, lam, tol):
         """Watch another lambda from now on; iterations, passes and seconds go on."""
-        self.lam, self.tol = lam, tol
-        self.best = self.last = self.whole = self.stopped_by = None
+        self.lam, self.tol, self.before = lam, tol, self.best or self.before
+        self.best = self.last = self.stopped_by = None
         self._rows = []
 
     @property
@@ -190,7 +198,7 @@ class Monitor:
         if evaluation.gap < 0.99 * self._gain_from:
             self._last_gain, self._gain_from = self.n_iter, evaluation.gap
         answer = None if callback is None else callback(state)
-        self.wants_stop = isinstance(answer, bool | np.bool_) and bool(answer)
+        self.wants_stop = wants_stop(answer)
         if evaluation.gap <= self.tol * abs(evaluation.primal):
             self.stopped_by = "converged"
         elif self.wants_stop:

@@ -37,6 +37,8 @@ class BarzilaiBorwein:
     memory: int = 10
     max_search: int = 30
 
+    needs = ()
+
     def run(self, problem, lam, evaluation, monitor):
         """Iterate from an evaluation until the monitor stops it; return the engine and evaluation it ended with."""
         problem, now, _, _ = self.iterate(problem, lam, evaluation, monitor, np.inf)

@@ -46,6 +46,8 @@ class DualAscent:
     steps: int = 10
     decay: float = 0.9
 
+    needs = ("triplets",)  # one by one
+
     def run(self, engine, lam, evaluation, monitor):
         """Ascend from an evaluation until the monitor stops it; return the engine and evaluation it ended with."""
         ascent = Ascent(engine, lam, evaluation, self.decay, monitor)

@@ -49,6 +49,8 @@ class Newton:
     max_cg: int = 250
     gradient: BarzilaiBorwein = field(default_factory=BarzilaiBorwein)
 
+    needs = ()
+
     def run(self, engine, lam, evaluation, monitor):
         """Iterate from an evaluation until the monitor stops it; return the engine and evaluation it ended with."""
         engine, now, eta, done = self.gradient.iterate(engine, lam, evaluation, monitor, self.first)

@@ -10,7 +10,7 @@ import numpy as np
 
 from triscreen._threads import deadline, single_threaded_blas
 from triscreen._validation import as_count, as_positive, shortened
-from triscreen.errors import ConvergenceWarning, InputError, Interrupted, OutOfTime
+from triscreen.errors import InputError, Interrupted, OutOfTime, convergence_warning, interruptible
 from triscreen.problem import Problem
 from triscreen.screening import Screening
 from triscreen.screening.rounding import gap_error
@@ -35,6 +35,7 @@ _MOMENT = 1.0
 AUTO = Screening("mid", every=30, at_start=False)
 
 
+@interruptible
 @single_threaded_blas()
 def solve(
     problem,
@@ -83,7 +84,7 @@ def solve(
     Raises
     ------
     Interrupted
-        On Ctrl-C; its ``result`` is the best solution so far.
+        On Ctrl-C; its ``result`` is the best solution so far (None while the arguments are checked).
 
     Examples
     --------
@@ -104,31 +105,33 @@ def solve(
     monitor = Monitor(problem, lam, tol, max_iter, max_seconds, callback)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
     lam0 = problem.units.into(lam0, LAMBDA)
+    solution = None
     try:
-        with deadline(max_seconds):
-            _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
-            if start is None:
-                M, smoothing = _walk_down(problem, lam, solver, M, monitor)
-            if monitor.stopped_by is None:
-                solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
-            else:
-                solution = _certified(problem, M, tol, monitor)
-    except OutOfTime:
-        solution = _best_so_far(problem, lam, tol, M, monitor, "max_seconds")
+        try:
+            with deadline(max_seconds):
+                _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
+                if start is None:
+                    M, smoothing = _walk_down(problem, lam, solver, M, monitor)
+                if monitor.stopped_by is None:
+                    solution = _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
+                else:
+                    solution = _certified(problem, M, tol, monitor)
+        except OutOfTime:
+            solution = _best_so_far(problem, lam, tol, M, monitor, "max_seconds")
+        if not solution.converged and solution.stopped_by != "callback":
+            warnings.warn(
+                f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={wanted:.6g} (stopped by "
+                f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
+                convergence_warning(),
+                stacklevel=4,
+            )
     except KeyboardInterrupt:
-        result = _best_so_far(problem, lam, tol, M, monitor, "interrupt")
+        result = solution or _best_so_far(problem, lam, tol, M, monitor, "interrupt")
         raise Interrupted(
             f"interrupted after {monitor.n_iter} iterations at relative gap {result.rel_gap:.2g}; the best so far is "
             "the .result of this exception",
             result,
         ) from None
-    if not solution.converged and solution.stopped_by != "callback":
-        warnings.warn(
-            f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={wanted:.6g} (stopped by "
-            f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
     return solution
 
 
@@ -246,14 +249,12 @@ def _certified(problem, core, tol, monitor):
 
 def _best_so_far(problem, lam, tol, M, monitor, stopped_by):
     """Return the best point, certified, if a moment is enough for that; else the best one whose gap is known anyway."""
-    best, whole = monitor.best, monitor.whole
     if monitor.lam != lam:  # on the way down
         monitor.turn_to(lam, tol)
+    best, whole = monitor.best or monitor.before, monitor.whole
     monitor.stopped_by = stopped_by
-    M = M if best is None else best.M
-    if M.any():
-        with contextlib.suppress(OutOfTime), deadline(_MOMENT, extend=True):
-            return _certified(problem, M, tol, monitor)
+    with contextlib.suppress(OutOfTime), deadline(_MOMENT, extend=True):
+        return _certified(problem, M if best is None else best.M, tol, monitor)
     if whole is None:
         now = problem.nothing(lam)
         return _solution(problem, now.M, now, 1e-12 * now.primal, tol, monitor)
@@ -304,15 +305,15 @@ def check_arguments(problem, solver, screening, auto, callback):
     """Return (solver, screening) as objects; auto: the screening that "auto" stands for."""
     if not isinstance(problem, Problem):
         raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
-    solver = _make_solver(solver)
+    name, solver = solver, _make_solver(solver)
     if isinstance(screening, str) and screening == "auto":
         screening = auto
     elif screening is not None and not isinstance(screening, Screening):
         raise InputError(f"screening={shortened(screening)}: screening must be 'auto', None or ts.Screening(...)")
     if not problem.triplets.numbered:
         never = "needs a list of triplets, and all triplets are never listed"
-        if isinstance(solver, DualAscent):
-            raise InputError(f"solver='dual': it {never}; use 'auto'")
+        if "triplets" in getattr(solver, "needs", ()):
+            raise InputError(f"solver={shortened(name)}: it {never}; use 'auto'")
         if screening is not None and screening.rule != "sphere":
             raise InputError(f"rule={shortened(screening.rule)}: it {never}; use rule='sphere'")
     if callback is not None and not callable(callback):

@@ -11,7 +11,7 @@ from triscreen._kernels.ordered import bend_ordered, sweep_ordered
 from triscreen._threads import Threads, breathe, chunk_bounds, count_chunks
 from triscreen._validation import as_count, as_labels, as_numbers, as_points, shortened
 from triscreen.errors import InputError
-from triscreen.triplets.base import Sums, TripletSet, add_up
+from triscreen.triplets.base import NeverListed, Sums, TripletSet, add_up
 from triscreen.triplets.block import Block
 from triscreen.triplets.knn import name_small_classes, nearest
 from triscreen.triplets.ordered import OrderedTriplets, Reduction
@@ -27,7 +27,7 @@ _LIST_AT_MOST = 2**30  # bytes, where the user sets no budget
 _WORTH_LISTING = 0.5
 
 
-class AllTriplets(TripletSet):
+class AllTriplets(NeverListed, TripletSet):
     """All (or the k nearest) points of the anchor's class against every point of other classes.
 
     Distances are a `Quadratic`, worked off in blocks of anchors; pair weights are never kept either: each block of them
@@ -44,7 +44,7 @@ class AllTriplets(TripletSet):
         One per point.
     """
 
-    numbered = listed = False
+    listed = False
     advice = "raise the budget, take fewer points or features, or a smaller n_jobs"
 
     def __init__(self, codes, near, anchor_weights):
@@ -169,9 +169,7 @@ class AllTriplets(TripletSet):
 
     def changes(self, X, Y, threads):
         """Return (x_a - x_b)'(y_a - y_b) for all pairs, where Y = X V with V symmetric."""
-        change = Quadratic(X, None)
-        change._sides = (Y, X)
-        return change
+        return Quadratic.of_sides(X, Y)
 
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""

@@ -121,7 +121,7 @@ class TripletSet:
         raise NotImplementedError
 
     def sweep_alpha(self, dist, alpha, gamma, threads):
-        """Return ((loss, dual sum, slack), pair weights) for alphas given one by one; see MATHS, the gap."""
+        """Return ((loss, dual sum, slack), pair weights) for alphas given one by one; see `triscreen.problem`."""
         raise NotImplementedError
 
     def ascend(self, dist, alpha, previous, gamma, curvature, momentum, threads):
@@ -307,6 +307,26 @@ class TripletSet:
 
     def __repr__(self):
         return f"<{type(self).__name__}: {self.n_triplets:,} triplets over {self.n_pairs:,} pairs>"
+
+
+def _one_by_one(name):
+    def refuse(self, *_, **__):
+        raise InputError(
+            f"{name} looks at triplets one by one, and all triplets are never listed; a solver that needs it says so: "
+            "needs = ('triplets',)"
+        )
+
+    return refuse
+
+
+class NeverListed:
+    """For sets whose triplets have no numbers: what would look at them one by one is refused, with a sentence."""
+
+    numbered = False
+    sweep_alpha, ascend, pair_numbers, decide, near, curved, take, off_zone, cross_slack = map(
+        _one_by_one,
+        ("sweep_alpha", "ascend", "pair_numbers", "decide", "near", "curved", "take", "off_zone", "cross_slack"),
+    )
 
 
 def add_up(parts):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from triscreen._kernels.margins import (
 )
 from triscreen._kernels.near import bend_blocks, curved_blocks, near_blocks
 from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
+from triscreen._lazy import cached_property
 from triscreen._threads import LONGEST, Threads, chunk_bounds, count_chunks, single_threaded_blas
 from triscreen._validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning

@@ -9,7 +9,7 @@ import numpy as np
 from triscreen._kernels.decided import decide_ordered
 from triscreen._kernels.ordered import bend_ordered, sweep_ordered
 from triscreen._threads import chunk_bounds, count_chunks
-from triscreen.triplets.base import Sums, add_up
+from triscreen.triplets.base import NeverListed, Sums, add_up
 from triscreen.triplets.knn import KnnTriplets
 from triscreen.triplets.quadratic import grain_of
 
@@ -45,7 +45,7 @@ class Reduction:
     summed: float = 0.0
 
 
-class OrderedTriplets(KnnTriplets):
+class OrderedTriplets(NeverListed, KnnTriplets):
     """What is left of all triplets once pairs have gone: 12 bytes a pair, 0 a triplet.
 
     Parameters
@@ -55,8 +55,6 @@ class OrderedTriplets(KnnTriplets):
     anchor_weights : array
         One per point: the weight of each triplet that it is the anchor of.
     """
-
-    numbered = False
 
     def __init__(self, second, n_positive, n_negative, anchor_weights):
         super().__init__(second, n_positive, n_negative)

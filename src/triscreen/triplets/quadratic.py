@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 
 import numpy as np
 
 from triscreen._kernels.pairs import pair_products
+from triscreen._lazy import cached_property
 
 
 def grain_of(largest, smoothing, count):
@@ -50,14 +50,24 @@ class Quadratic:
 
     def __init__(self, points, M, factor=None):
         self.points, self.M, self._factor = points, M, factor
+        self._left = None
 
     @cached_property
     def _sides(self):
         X, factor = self.points, self._factor
+        if self._left is not None:
+            return self._left, X
         if factor is None:
             return (X @ self.M if self.M.ndim == 2 else X * self.M), X
         G = X @ factor if factor.ndim == 2 else X[:, factor > 0] * factor[factor > 0]
         return G, G
+
+    @classmethod
+    def of_sides(cls, points, left):
+        """Return the one of M where points M is known and M itself is not: it can be looked at, not added."""
+        made = cls(points, None)
+        made._left = left
+        return made
 
     left = property(lambda self: self._sides[0])
     right = property(lambda self: self._sides[1])
