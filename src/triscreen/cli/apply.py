@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import (
+from triscreen.cli.common import answer, command, load, read, say, table
+from triscreen.cli.options import (
     Comparisons,
     Data,
     Debug,
@@ -20,12 +22,9 @@ from triscreen.cli.common import (
     Label,
     Names,
     Quiet,
-    answer,
-    command,
-    read,
-    say,
-    table,
+    refuse_idle,
 )
+from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
 
 Model = Annotated[Path, typer.Argument(help="A file that triscreen fit has written.", show_default=False)]
@@ -49,16 +48,17 @@ def transform(
 ):
     """Map points to where Euclidean distance is the learned one, the most important direction first.
 
-    Points are scaled as for fit. A column of labels has to be named (--label); it is kept as the last column of a CSV.
+    Points are scaled as for fit. Labels become the last column of a CSV: those of a column that is named (--label), and
+    those that the data keep apart from the features.
 
     Example: triscreen transform wine.model wine -o wine.csv
     """
     import numpy as np
 
-    from triscreen.files import replacing, target
+    from triscreen.datasets.text import escaped
+    from triscreen.files import replacing
 
-    if output is not None:
-        target(output, "output")
+    check_files({"model": model, "data": data}, {"output": output})
     scaling, metric = _load(model)
     if components is not None and not 1 <= components <= len(metric.components_):
         raise InputError(f"components={components}: the model has {len(metric.components_)} directions")
@@ -67,17 +67,15 @@ def transform(
     if output is not None and output.suffix == ".npy":
         with replacing(output) as stream:
             np.save(stream, Z)
-    elif output is not None:
-        with replacing(output) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-            _write_csv(text, Z, points.y)
-            text.detach()
-    else:
-        _write_csv(sys.stdout, Z, points.y)
+        return
+    labels = None if points.y is None else [escaped(label) for label in points.y.tolist()]
+    with nullcontext(sys.stdout.buffer) if output is None else replacing(output) as stream:
+        _write_csv(stream, Z, labels)
 
 
 @command
 def evaluate(
+    ctx: typer.Context,
     model: Model,
     data: Data,
     train: Annotated[
@@ -101,6 +99,7 @@ def evaluate(
 
     Example: triscreen evaluate wine.model wine
     """
+    refuse_idle(ctx)
     from triscreen.datasets import read_comparisons
     from triscreen.selection import comparison_error, neighbour_error
 
@@ -147,7 +146,7 @@ def _load(file):
     """Return (scaling, metric) of a model."""
     import triscreen as ts
 
-    found = ts.load(file)
+    found = load(file, "model")
     if isinstance(found, ts.Path):
         raise InputError(f"model={str(file)!r} holds a path: a model is needed, make one with triscreen fit")
     steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
@@ -170,9 +169,14 @@ def _points(data, scaling, label, drop, header, **more):
     return points
 
 
-def _write_csv(stream, Z, y):
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if y is None else ["label"]))
-    labels = [[]] * len(Z) if y is None else [[label] for label in y.tolist()]
-    writer.writerows([*row, *label] for row, label in zip(Z.tolist(), labels, strict=True))
-    stream.flush()
+def _write_csv(stream, Z, labels):
+    """Write rows to a stream of bytes, in UTF-8 whatever the locale."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if labels is None else ["label"]))
+        last = [[]] * len(Z) if labels is None else [[label] for label in labels]
+        writer.writerows([*row, *label] for row, label in zip(Z.tolist(), last, strict=True))
+        text.flush()
+    finally:
+        text.detach()
