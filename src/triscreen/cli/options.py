@@ -58,14 +58,17 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes 
 # --quiet and --debug may stand beside anything: they are added to commands that are complete without them.
 IDLE = (
     ("path", lambda p: p["comparisons"] is not None, "--comparisons", ("k", "triplets")),
+    ("path", lambda p: p["comparisons"] is None, "labels (for --comparisons only)", ("names",)),
     ("path", lambda p: p["triplets"] == Triplets.all, "--triplets all", ("k",)),
     ("path", lambda p: p["guarantee"] is not None, "--guarantee", ("ratio",)),
     ("path", lambda p: p["test_share"] == 0, "--test-share 0", ("seed",)),
     ("fit", lambda p: p["comparisons"] is not None, "--comparisons", ("k", "triplets", "rounds", "cv", "checkpoint")),
+    ("fit", lambda p: p["comparisons"] is None, "labels (for --comparisons only)", ("names",)),
     ("fit", lambda p: p["lam"] is not None, "--lam", ("cv", "checkpoint")),
     ("fit", lambda p: p["lam_ratio"] is not None, "--lam-ratio", ("cv", "checkpoint")),
     ("fit", lambda p: p["triplets"] == Triplets.all, "--triplets all", ("k", "rounds")),
     ("evaluate", lambda p: p["comparisons"] is not None, "--comparisons", ("train", "neighbors")),
+    ("evaluate", lambda p: p["comparisons"] is None, "labels (for --comparisons only)", ("names",)),
     ("bench", lambda p: p["experiments"], "experiments", ("json",)),
 )
 
@@ -79,4 +82,4 @@ def refuse_idle(ctx):
             if ctx.get_parameter_source(name).name != "DEFAULT":
                 value = ctx.params[name]
                 value = value.value if isinstance(value, Enum) else str(value)
-                raise InputError(f"{name}={shortened(value)}: it has no effect with {case}, leave one of them out")
+                raise InputError(f"{name}={shortened(value)}: it has no effect with {case}, leave it out")

@@ -117,7 +117,7 @@ def _explain(err, folder, written, keep):
             raise KeyboardInterrupt(f"interrupted, {where}") from None
         if not keep:
             written.remove()
-    elif isinstance(err, InputError) and "checkpoint=" in str(err):
+    elif isinstance(err, InputError) and "checkpoint=" in str(err) and any(Path(folder).rglob("checkpoint.tsc")):
         raise InputError(f"{err}, or remove this one to begin anew") from None
     elif isinstance(err, OSError) and _has_entries(folder):
         raise OSError(err.errno, f"{err.strerror} ({where})", err.filename) from err
