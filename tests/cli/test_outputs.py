@@ -10,9 +10,9 @@ from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
-from commands import COMMANDS, FUNCTIONS, READ, TEXTS, WRITTEN, contents, invoke, make_files, refusal
 
 import triscreen as ts
+from commands import COMMANDS, FUNCTIONS, READ, TEXTS, WRITTEN, contents, invoke, make_files, refusal
 from triscreen import files
 from triscreen.cli import outputs
 
@@ -38,10 +38,8 @@ def parameters(name, kinds):
 
 def command_line(name, given, **options):
     """Return a command with all of its arguments, and these options."""
-    words = [name]
-    for parameter in COMMANDS[name].params:
-        if parameter.param_type_name == "argument":
-            words.append(options.pop(parameter.name, None) or given.get(parameter.name, "exact"))
+    arguments = [p.name for p in COMMANDS[name].params if p.param_type_name == "argument"]
+    words = [name, *(options.pop(argument, None) or given.get(argument, "exact") for argument in arguments)]
     for parameter in COMMANDS[name].params:
         if parameter.name in options:
             words += [parameter.opts[0], options[parameter.name]]

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import answer, command, load, read, say, table
+from triscreen.cli.common import about, answer, command, from_file, read, say, table
 from triscreen.cli.options import (
     Comparisons,
     Data,
@@ -122,13 +122,16 @@ def evaluate(
             raise InputError(
                 f"train={train!r} has labels of another type than data={data!r}: both text, or both numbers"
             )
+        if known is None and len(points.X) < 2:
+            raise InputError(f"source={points.name!r} has one point only: without --train others have to classify it")
         shares = []
         for step in (lambda Z: Z, metric.transform):
             Z = step(scaling.transform(points.X))
-            if known is None:
-                shares.append(neighbour_error(Z, points.y, k=neighbors))
-            else:
-                shares.append(neighbour_error(step(scaling.transform(known.X)), known.y, Z, points.y, neighbors))
+            with about(points.name):
+                if known is None:
+                    shares.append(neighbour_error(Z, points.y, k=neighbors))
+                else:
+                    shares.append(neighbour_error(step(scaling.transform(known.X)), known.y, Z, points.y, neighbors))
         result = {"n_points": len(points.X), "neighbors": neighbors, "leave_one_out": known is None,
                   "error_before": shares[0], "error_after": shares[1]}  # fmt: skip
         text = f"error of {neighbors} nearest neighbours on {len(points.X):,} points"
@@ -144,16 +147,27 @@ def evaluate(
 
 def _load(file):
     """Return (scaling, metric) of a model."""
+    import numpy as np
+
     import triscreen as ts
 
-    found = load(file, "model")
-    if isinstance(found, ts.Path):
-        raise InputError(f"model={str(file)!r} holds a path: a model is needed, make one with triscreen fit")
-    steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
-    if not hasattr(steps[-1], "components_"):
-        raise InputError(f"model={str(file)!r} is not fitted: make one with triscreen fit")
-    scaling = steps[0] if len(steps) == 2 else ts.Scaling("none").fit([[0.0] * steps[-1].n_features_in_] * 2)
-    return scaling, steps[-1]
+    with from_file(file, "model"):
+        found = ts.load(file)
+        if isinstance(found, ts.Path):
+            raise InputError(f"model={str(file)!r} holds a path: a model is needed, make one with triscreen fit")
+        steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
+        if not hasattr(steps[-1], "components_"):
+            raise InputError(f"model={str(file)!r} is not fitted: make one with triscreen fit")
+        metric, d = steps[-1], steps[-1].n_features_in_
+        scaling = steps[0] if len(steps) == 2 else ts.Scaling("none").fit(np.zeros((2, d)))
+        names = getattr(scaling, "feature_names_in_", None)
+        if len(metric.components_) > d or scaling.n_features_in_ != d or (names is not None and len(names) != d):
+            raise ValueError("its parts do not fit together")
+        for array, shape in ((metric.components_, (len(metric.components_), d)),
+                             (scaling.shift_, (d,)), (scaling.factor_, (d,))):  # fmt: skip
+            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError("its numbers are not those of a metric")
+    return scaling, metric
 
 
 def _points(data, scaling, label, drop, header, **more):

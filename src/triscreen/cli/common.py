@@ -133,17 +133,31 @@ class Clock:
         return None if self.limit is None else max(self.limit - self.spent(), 1e-3)
 
 
-def load(file, name):
-    """Return what a file of triscreen holds, or refuse one that was changed so that nothing can be made of it."""
-    import triscreen as ts
-
+@contextmanager
+def from_file(file, name):
+    """Within, errors of any class come from a file whose checksums are right but which triscreen has not written so."""
     try:
-        return ts.load(file)
-    except (InputError, MemoryError, OSError):
+        yield
+    except (MemoryError, OSError):
         raise
-    except Exception as err:  # whole by its checksums, but not what triscreen writes: errors of many classes
+    except Exception as err:
+        if isinstance(err, InputError) and str(file) in str(err):
+            raise
         why = " ".join(str(err).split()) or type(err).__name__
         raise InputError(f"{name}={str(file)!r} holds what triscreen has not written ({why:.80})") from err
+
+
+@contextmanager
+def about(source):
+    """Within, a refusal that is about no argument is about the data: it gets their name."""
+    try:
+        yield
+    except ValueError as err:
+        code, text = _explained(err)
+        of_argument = isinstance(err, InputError) and (re.match(r"\w+=", text) or "checkpoint=" in text)
+        if code != 2 or of_argument:
+            raise
+        raise InputError(f"source={str(source)!r}: {text}") from err
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import Clock, answer, as_bytes, command, facts, in_words, progress, read, say
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, facts, in_words, progress, read, say
 from triscreen.cli.options import (
     Comparisons,
     Cone,
@@ -117,12 +117,13 @@ def path(
     X, X_test = scaling.transform(X), None if X_test is None else scaling.transform(X_test)
     limits = {"n_jobs": jobs, "memory_budget": as_bytes(memory)}
     maker = ts.TripletMetric(k, triplets.value, gamma=gamma, cone=cone.value, **limits)
-    problem = _problem(maker, X, y, rows)
+    with about(points.name):
+        problem = _problem(maker, X, y, rows)
     if dry_run:
         return _estimate(problem, (100, 400), json)
     most = n_lambdas or (None if guarantee else _most_lambdas(ratio))
     with resumable(folder, checkpoint is not None, quiet) as kept:
-        with progress("path", most, quiet) as seen:
+        with progress("path", most, quiet) as seen, about(points.name):
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
                                   max_seconds=clock.left(), checkpoint=folder, callback=seen)  # fmt: skip
         gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name,
@@ -206,11 +207,14 @@ def fit(
     if dry_run:
         maker = ts.TripletMetric(**labelled, **shared)
         passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
-        return _estimate(_problem(maker, X, y, rows), passes, json)
+        with about(points.name):
+            problem = _problem(maker, X, y, rows)
+        return _estimate(problem, passes, json)
     late = False
     with resumable(folder, checkpoint is not None, quiet) as kept, progress("fit", None, quiet) as seen:
         metric.set_params(callback=seen, max_seconds=clock.left(), **({} if single else {"checkpoint": folder}))
-        metric.fit(*([rows] if rows is not None else [X, y]))
+        with about(points.name):
+            metric.fit(*([rows] if rows is not None else [X, y]))
         metric.set_params(max_seconds=max_seconds)  # as asked for, whatever was left of it
         if rows is not None:
             metric.set_params(preprocessor=None)  # the points are the user's, a model is without them

@@ -125,8 +125,6 @@ def read_comparisons(source, names=None, n_points=None):
     """
     source = os.fspath(source)
     text = as_text(_bytes(source), source)
-    if not text.strip():
-        raise InputError(f"source={source!r} has no comparison: rows of three points are needed")
     numbers = None
     if names is not None:
         numbers = {str(name): number for number, name in enumerate(names)}
@@ -153,6 +151,10 @@ def read_comparisons(source, names=None, n_points=None):
         if n_points is not None and not all(0 <= item < n_points for item in row):
             raise InputError(
                 f"source={source!r}, line {line}: {row} must be numbers of points, between 0 and {n_points - 1}"
+            )
+        if len(set(row)) < 3:
+            raise InputError(
+                f"source={source!r}, line {line}: {cells} has a point twice, three different ones are needed"
             )
         found.append(row)
     if not found:

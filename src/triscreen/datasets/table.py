@@ -124,6 +124,9 @@ def from_parts(X, y, titles, name, choice, kept_as):
     if y is None and labelled:
         raise InputError(f"source={name!r} lacks the array y: an npz file needs X and y")
     as_table(X, name)
+    if y is not None and (not isinstance(y, np.ndarray) or y.shape != X.shape[:1]):
+        shape = getattr(y, "shape", "unknown")
+        raise InputError(f"source={name!r} has labels of shape {shape} for {len(X)} points: one label each is needed")
     if titles is not None and len(titles) != X.shape[1]:
         raise InputError(f"source={name!r} has {len(titles)} names for {X.shape[1]} features: one name each is needed")
     chosen = _features_of(titles, X.shape[1], name, {}, choice["drop"], choice["features"])
@@ -177,6 +180,8 @@ def make_points(X, y, features, name, label=None, row_names=None):
 
 def as_table(X, name):
     """Refuse an array that is no table of numbers, or an empty one."""
+    if not isinstance(X, np.ndarray):
+        raise InputError(f"source={name!r} holds an X that is no array: (n, d) numbers are needed")
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise InputError(f"source={name!r} holds X of shape {X.shape} and type {X.dtype}: (n, d) numbers are needed")
     if not X.size:
@@ -188,6 +193,8 @@ def as_labels(y, name, where):
     """Return labels as whole numbers or as text, or refuse what looks like measurements."""
     if y.ndim != 1:
         raise InputError(f"source={name!r}: {where} holds labels of shape {y.shape}, one label per point is needed")
+    if y.dtype.kind == "O" and not all(isinstance(value, str | bytes | int | float) for value in y):
+        raise InputError(f"source={name!r}: {where} holds {type(y[0]).__name__} objects, labels are texts or numbers")
     values, codes = np.unique(y.astype(str) if y.dtype.kind not in "biuf" else y, return_inverse=True)
     numbers = None
     if all(is_number(str(value)) for value in values):

@@ -27,6 +27,8 @@ def read_text(data, name, header, choice):
     if text.count('"') % 2 and delimiter is not None:
         deque(rows(text, delimiter, name), maxlen=0)  # refuses a quote that is not closed: it would swallow rows
     head = [cells for _, cells in islice(rows(text, delimiter, name), _HEAD)]
+    if not head:
+        raise InputError(f"source={name!r} has no rows: a table of points is needed")
     header = _has_header(head) if header is None else header
     titles = [cell.strip() for cell in head[0]] if header else None
     n_columns = len(head[0])
@@ -76,7 +78,7 @@ def delimiter_of(text, name):
     """Return the separator of columns: by the name of the file, or the first of a few that its first line has."""
     if name.endswith(".tsv"):
         return "\t"
-    line = next(line for line in io.StringIO(text) if line.strip())
+    line = next((line for line in io.StringIO(text) if line.strip()), "")
     line = re.sub(r'"[^"]*"', "", line)
     return next((sign for sign in "\t;," if sign in line), None)
 
