@@ -124,9 +124,10 @@ def from_parts(X, y, titles, name, choice, kept_as):
     if y is None and labelled:
         raise InputError(f"source={name!r} lacks the array y: an npz file needs X and y")
     as_table(X, name)
-    if y is not None and (not isinstance(y, np.ndarray) or y.shape != X.shape[:1]):
-        shape = getattr(y, "shape", "unknown")
-        raise InputError(f"source={name!r} has labels of shape {shape} for {len(X)} points: one label each is needed")
+    if y is not None and not (isinstance(y, np.ndarray) and y.ndim == 1):
+        raise InputError(f"source={name!r} has labels of shape {np.shape(y)}: one label per point is needed")
+    if y is not None and len(y) != len(X):
+        raise InputError(f"source={name!r} has {len(y)} labels for {len(X)} points: one label each is needed")
     if titles is not None and len(titles) != X.shape[1]:
         raise InputError(f"source={name!r} has {len(titles)} names for {X.shape[1]} features: one name each is needed")
     chosen = _features_of(titles, X.shape[1], name, {}, choice["drop"], choice["features"])
@@ -173,8 +174,6 @@ def make_points(X, y, features, name, label=None, row_names=None):
             f"source={name!r}, row {row}, {place(column, features)}: the value is {X[row, column]}, features must be "
             "finite"
         )
-    if y is not None and len(y) != len(X):
-        raise InputError(f"source={name!r} has {len(y)} labels for {len(X)} points: one label each is needed")
     return Points(X, y, None if features is None else [str(f) for f in features], name, label, row_names)
 
 
