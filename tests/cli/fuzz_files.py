@@ -249,10 +249,10 @@ class Files:
                            "--n-lambdas", "5", "-o", "{out}", "--checkpoint", "{}")  # fmt: skip
         append = Checkpoint.append
 
-        def appended(store, *arguments):
+        def appended(store, *arguments, **more):
             if len(store) == 3:
                 raise KeyboardInterrupt
-            append(store, *arguments)
+            append(store, *arguments, **more)
 
         Checkpoint.append = appended
         try:

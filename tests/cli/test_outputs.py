@@ -161,10 +161,10 @@ def interrupt_after(monkeypatch, lambdas):
 
     append = Checkpoint.append
 
-    def appended(self, *arguments):
+    def appended(self, *arguments, **more):
         if len(list(Path(self.folder).glob("0*.tsc"))) >= lambdas:
             raise KeyboardInterrupt
-        append(self, *arguments)
+        append(self, *arguments, **more)
 
     monkeypatch.setattr(Checkpoint, "append", appended)
 

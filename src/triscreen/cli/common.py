@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import errno
 import functools
 import json
 import os
@@ -98,6 +99,13 @@ def _leave_stdout():
 def _explained(err):
     """Return (exit code, one sentence) of an error."""
     text = " ".join(str(err).split())
+    if isinstance(err.__cause__, OSError) and err.__cause__.errno in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EIO,
+    ):
+        return 1, text
     if isinstance(err, InputError) or _refused_by_sklearn(err):
         return 2, text
     if isinstance(err, OSError):

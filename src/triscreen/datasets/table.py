@@ -124,6 +124,7 @@ def from_parts(X, y, titles, name, choice, kept_as):
     if y is None and labelled:
         raise InputError(f"source={name!r} lacks the array y: an npz file needs X and y")
     as_table(X, name)
+    titles = None if titles is None else [str(title) for title in titles]
     if y is not None and not (isinstance(y, np.ndarray) and y.ndim == 1):
         raise InputError(f"source={name!r} has labels of shape {np.shape(y)}: one label per point is needed")
     if y is not None and len(y) != len(X):
