@@ -27,6 +27,7 @@ from triscreen.cli.options import (
 from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
 
+_LARGEST = 1e70  # as for learning: squares of distances must not overflow
 Model = Annotated[Path, typer.Argument(help="A file that triscreen fit has written.", show_default=False)]
 
 
@@ -172,6 +173,10 @@ def _load(file):
 
 def _points(data, scaling, label, drop, header, **more):
     """Return points with the features of a model, by name where both have names."""
+    import numpy as np
+
+    from triscreen.datasets.table import place
+
     features = getattr(scaling, "feature_names_in_", None)
     points = read(data, label=label, drop=drop, header=header, n_features=scaling.n_features_in_,
                   features=None if features is None else list(features), **more)  # fmt: skip
@@ -179,6 +184,14 @@ def _points(data, scaling, label, drop, header, **more):
         raise InputError(
             f"source={points.name!r} has {points.X.shape[1]} features: the model was learned from "
             f"{scaling.n_features_in_}; name a column of labels with --label, leave others out with --drop"
+        )
+    with np.errstate(over="ignore"):
+        largest = np.abs(scaling.transform(points.X)).max(axis=0)
+    if not (largest < _LARGEST).all():
+        column = int(np.argmin(largest < _LARGEST))
+        raise InputError(
+            f"source={points.name!r}, {place(column, points.feature_names)}: a value is {largest[column]:.2g} when "
+            f"scaled as for fit, it must be smaller than {_LARGEST:.0e}"
         )
     return points
 
