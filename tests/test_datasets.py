@@ -211,3 +211,150 @@ def test_comparisons(put):
 )
 def test_bad_comparisons(put, text, arguments, words):
     assert words in refusal(read_comparisons, put(text), **arguments)
+
+
+# -- what was asked for is done, or refused --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """One source of each kind: {kind: its name}."""
+    y = np.array([0, 1, 0, 1])
+    text = "f,g,label\n" + "".join(f"{a!r},{b!r},{c}\n" for (a, b), c in zip(X.tolist(), y, strict=True))
+    (tmp_path / "a.csv").write_text(text)
+    np.savez(tmp_path / "a.npz", X=X, y=y, feature_names=["f", "g"])
+    np.save(tmp_path / "table.npy", np.c_[X, y])
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    (tmp_path / "a.svm").write_text("".join(f"{c} 1:{a!r} 2:{b!r}\n" for (a, b), c in zip(X.tolist(), y, strict=True)))
+    found = {"text": "a.csv", "npz": "a.npz", "npy": "table.npy", "svmlight": "a.svm"}
+    found = {kind: str(tmp_path / name) for kind, name in found.items()}
+    found["pair"] = f"{tmp_path}/X.npy,{tmp_path}/y.npy"
+    found["embedded"] = "iris"
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        return found
+    parquet.write_table(pa.table({"f": X[:, 0], "g": X[:, 1], "label": y}), tmp_path / "a.parquet")
+    return {**found, "parquet": str(tmp_path / "a.parquet")}
+
+
+def test_every_option_is_honoured_or_refused_for_every_kind_of_source(sources):
+    """Drop, label, names and header, for each kind: another table, or a sentence with the option's name."""
+    for kind, source in sources.items():
+        whole = read_points(source)
+        for option, value in (("drop", [0]), ("label", "nonsense"), ("label", 0), ("names", 0), ("header", False)):
+            try:
+                points = read_points(source, **{option: value})
+            except ts.InputError:
+                sentence = refusal(read_points, source, **{option: value})
+                assert option in sentence or kind == "text", (kind, option, sentence)
+                assert "source=" in sentence
+                assert option != "drop", (kind, sentence)
+                continue
+            assert value != "nonsense", kind
+            assert points.X.shape[1] == whole.X.shape[1] - 1, (kind, option)
+        assert "drop=" in refusal(read_points, source, drop=["nonsense"])
+        assert read_points(source, drop=[-1 if kind in ("embedded", "npz", "svmlight", "pair") else -2]).X.shape[1] == (
+            whole.X.shape[1] - 1
+        )
+
+
+def test_features_are_dropped_and_chosen_by_name_where_labels_are_apart(sources):
+    iris = read_points("iris")
+    points = read_points("iris", drop=["sepal width (cm)"])
+    assert points.feature_names == [name for name in iris.feature_names if "sepal width" not in name]
+    np.testing.assert_array_equal(points.X, iris.X[:, [0, 2, 3]])
+    np.testing.assert_array_equal(points.y, iris.y)
+    np.testing.assert_array_equal(read_points("iris", features=points.feature_names[::-1]).X, points.X[:, ::-1])
+    assert read_points("iris", label="target").y is not None
+    assert "keeps its labels apart from the features, and they are called 'target'" in refusal(
+        read_points, "iris", label="petal width (cm)"
+    )
+    assert read_points(sources["npz"], label="y", drop=["f"]).feature_names == ["g"]
+    assert "lacks the column 'q'" in refusal(read_points, sources["npz"], features=["q"])
+    for option in ("drop", "label", "names"):
+        value = ["f"] if option == "drop" else "f"
+        assert f"{option}='f': the model was learned from this column" in refusal(
+            read_points, sources["text"], features=["f", "g"], labelled=False, **{option: value}
+        )
+
+
+def test_empty_arrays_say_what_they_lack(tmp_path):
+    for shape, words in (((0, 5), "no rows"), ((5, 0), "no columns"), ((5,), "(n, d) numbers are needed")):
+        np.save(tmp_path / "a.npy", np.zeros(shape))
+        assert words in refusal(read_points, tmp_path / "a.npy")
+        np.savez(tmp_path / "a.npz", X=np.zeros(shape), y=np.zeros(shape[0]))
+        assert words in refusal(read_points, tmp_path / "a.npz")
+
+
+def test_a_quote_that_is_not_closed_has_its_line(put):
+    rows = "".join(f"{i},2,x\n" for i in range(40))
+    for quoted in ('1,2,"x\n', '"1,2,x\n'):
+        sentence = refusal(read_points, put(f"a,b,label\n{rows}{quoted}{rows}"))
+        assert 'line 42: a quote (") that begins in this row is not closed' in sentence
+    assert "a.csv', line 2: a quote" in refusal(read_comparisons, put('0,1,2\n0,"1,2\n'))
+    # One inside of a cell is a sign like any other, and a quoted cell may go over lines.
+    assert read_points(put('a,label\n1,5" pipe\n2,x\n3,x\n')).y.tolist() == ['5" pipe', "x", "x"]
+    assert read_points(put('a,"b\nc",label\n1,2,x\n2,3,y\n3,4,x\n')).feature_names == ["a", "b\nc"]
+
+
+def test_every_refusal_of_a_text_names_the_file(put):
+    for text in ('a,b\n1,"2"3\n4,5\n', "a,b,label\n1,2,x\n3,y\n", "x" * 200_000 + ",1\n2,3\n", ",,\n,,\n", "\ufeff \n"):
+        assert "a.csv'" in refusal(read_points, put(text))
+        assert "a.csv'" in refusal(read_comparisons, put(text))
+
+
+def test_misspelled_names_are_no_header(put):
+    names = ["ann", "bob", "eve"]
+    sentence = refusal(read_comparisons, put("anne,bobb,eva\nann,bob,eve\n"), names)
+    assert "line 1: 'anne' is not the name of a point; a header has titles such as a, b, c" in sentence
+    assert "line 1: 'ten' is not a whole number" in refusal(read_comparisons, put("ten,one,two\n0,1,2\n"))
+    for header in ("anchor,positive,negative", "Query,Near,Far", "a,b,c"):
+        assert read_comparisons(put(f"{header}\nann,bob,eve\n"), names).tolist() == [[0, 1, 2]]
+    # Names that are titles, too, are names.
+    assert len(read_comparisons(put("a,b,c\nc,b,a\n"), ["a", "b", "c"])) == 2
+    assert "line 2: ['ann', 'bob', 'ann'] has a point twice" in refusal(
+        read_comparisons, put("ann,bob,eve\nann,bob,ann\n"), names
+    )
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
+def test_cells_are_escaped_so_that_they_come_back(text):
+    from triscreen.datasets.table import is_number
+    from triscreen.datasets.text import escaped, unescaped
+
+    cell = escaped(text)
+    assert is_number(text) or cell[0] not in "=+-@\t\r"
+    assert unescaped(cell) == text or (is_number(text) and cell == text)
+
+
+def test_wide_tables_are_read_column_by_column_only_once(put, monkeypatch):
+    """Twice the columns cost twice the work, counted in looks at titles: not quadratic."""
+    from triscreen.datasets import table, text
+
+    looks = []
+
+    class Titles(list):
+        def __contains__(self, item):
+            looks.append(len(self))
+            return super().__contains__(item)
+
+        def index(self, item):
+            looks.append(len(self))
+            return super().index(item)
+
+        def count(self, item):
+            looks.append(len(self))
+            return super().count(item)
+
+    def watched(titles, *arguments, **choice):
+        roles = table.columns_of(Titles(titles), *arguments, **choice)
+        return table.Columns(Titles(roles.features), roles.label, roles.names)
+
+    monkeypatch.setattr(text, "columns_of", watched)
+    n = 2000
+    file = put(",".join([*(f"f{j}" for j in range(n)), "label"]) + "\n" + ("1," * n + "x\n") * 3)
+    assert read_points(file, features=[f"f{j}" for j in range(n)]).X.shape == (3, n)
+    assert sum(looks) < 20 * n

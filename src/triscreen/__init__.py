@@ -10,20 +10,24 @@
 True
 """
 
-from triscreen.errors import (
-    ConvergenceWarning,
-    DegenerateProblemWarning,
-    InputError,
-    Interrupted,
-    SmallClassWarning,
-)
-from triscreen.losses import Hinge, SmoothedHinge
-from triscreen.path import Path, solve_path
-from triscreen.persistence import load, save
-from triscreen.problem import Certificate, Problem
-from triscreen.screening import Screening, Sphere
-from triscreen.solvers import Solution, State, solve
-from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
+    from triscreen.errors import (
+        ConvergenceWarning,
+        DegenerateProblemWarning,
+        InputError,
+        Interrupted,
+        SmallClassWarning,
+    )
+    from triscreen.estimators import ComparisonKFold, ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
+    from triscreen.losses import Hinge, SmoothedHinge
+    from triscreen.path import Path, solve_path
+    from triscreen.persistence import load, save
+    from triscreen.problem import Certificate, Problem
+    from triscreen.screening import Screening, Sphere
+    from triscreen.solvers import Solution, State, solve
+    from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
 
 __version__ = "0.1.0.dev0"
 
@@ -58,14 +62,33 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    # Estimators bring scikit-learn, a second or two of imports: only when asked for.
-    if name in ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"):
-        from importlib import import_module
+# Where each name lives; a module is imported, and numpy, numba or scikit-learn with it, when a name is first asked for.
+_HOMES = {
+    "errors": (
+        "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted", "SmallClassWarning",
+    ),
+    "estimators": ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"),
+    "losses": ("Hinge", "SmoothedHinge"),
+    "path": ("Path", "solve_path"),
+    "persistence": ("load", "save"),
+    "problem": ("Certificate", "Problem"),
+    "screening": ("Screening", "Sphere"),
+    "solvers": ("Solution", "State", "solve"),
+    "triplets": ("all_triplets", "given_triplets", "knn_triplets", "triplet_count"),
+}  # fmt: skip
 
-        return getattr(import_module("triscreen.estimators"), name)
+
+def __getattr__(name):
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    for home, names in _HOMES.items():
+        if name in names:
+            return globals().setdefault(name, getattr(import_module(f"triscreen.{home}"), name))
+    if not name.startswith("__") and find_spec(f"triscreen.{name}") is not None:  # ts.solvers without an import
+        return import_module(f"triscreen.{name}")
     raise AttributeError(f"module 'triscreen' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted(__all__)
+    return sorted({*__all__, *_HOMES, "datasets", "report", "__version__", "__all__", "__doc__", "__file__"})

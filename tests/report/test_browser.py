@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
@@ -102,3 +103,26 @@ def test_keys_buttons_themes_and_no_error(browser):
     asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = [m["params"]["request"]["url"] for m in asked if m["method"] == "Network.requestWillBeSent"]
     assert [url for url in urls if url.startswith(("http:", "https:", "ws"))] == []
+
+
+def test_names_from_the_data_are_no_markup(browser, tmp_path_factory):
+    """Labels, features and the source are shown as they are, and nothing in them is run or drawn bold."""
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(["<b>bold</b>", "<img src=x onerror='window.bad=1'>", "</script><script>window.bad=1</script>"])
+    names = ["<b>one</b>", "a<br>b", "&lt;i&gt; & <i>", "<a href='javascript:window.bad=1'>link</a>"]
+    problem = ts.Problem(X[::2], ts.knn_triplets(X[::2], y[::2], k=3))
+    path = ts.solve_path(problem, ratio=0.4, tol=1e-3)
+    source = "<script>window.bad=1</script>.csv"
+    gather(path, problem, X[::2], labels[y[::2]], X[1::2], labels[y[1::2]], feature_names=names, source=source)
+    file = tmp_path_factory.mktemp("names") / "report.html"
+    write_report(path, file)
+    browser.get(file.as_uri())
+    texts = "return Array.from(document.querySelectorAll(arguments[0])).map((e) => e.textContent)"
+    assert browser.execute_script(texts, "#points .legendtext") == sorted(labels)
+    assert sorted(browser.execute_script(texts, "#features .ytick text")) == sorted(names)
+    assert browser.execute_script(texts, "h1") == [f"A metric for {source}"]
+    marked = "return document.querySelectorAll('.chart a, .chart tspan[style*=bold], .chart img, img').length"
+    assert browser.execute_script(marked) == 0
+    move(browser, 2)
+    assert sorted(browser.execute_script(texts, "#features .ytick text")) == sorted(names)
+    assert browser.execute_script("return window.bad === undefined")

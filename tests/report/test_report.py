@@ -162,6 +162,90 @@ def test_the_range_map_is_that_of_each_triplet(made):
         np.testing.assert_allclose(row, inside.mean(axis=0))
 
 
+# -- time, names and locales ---------------------------------------------------------------------------------------
+
+
+def test_facts_are_gathered_as_far_as_the_time_allows(made, monkeypatch):
+    """A second passes with every look at the clock; what there is no time for is said, and the rest is the same."""
+    from triscreen.report import facts as module
+
+    path, problem, X, y, X_test, y_test = made
+    whole = dict(path.facts)
+    path = path.take(range(len(path)))
+    seen = []
+    for seconds in (3, 8, 25, 60, 10**6):
+        monkeypatch.setattr(module.time, "perf_counter", iter(range(10**6)).__next__)
+        facts = gather(path, problem, X, y, X_test, y_test, max_seconds=seconds)
+        places = [whole["frames"].tolist().index(t) for t in facts["frames"]]
+        np.testing.assert_array_equal(facts["errors"], whole["errors"][places])
+        seen.append((len(facts["frames"]), len(facts.get("stops", [])), len(facts["left_out"])))
+        assert numbers(render(path))["frames"] == facts["frames"].tolist()
+    assert seen == sorted(seen, key=lambda row: row[:2])
+    assert seen[0][:2] == (1, 0)
+    assert seen[-1] == (len(whole["frames"]), len(whole["stops"]), 0)
+    np.testing.assert_array_equal(facts["dynamic"], whole["dynamic"])
+    np.testing.assert_array_equal(facts["ranges"], whole["ranges"])
+    assert facts["rates"] == whole["rates"]
+
+
+def test_no_time_at_all_and_no_maps(made):
+    path, problem, X, y, X_test, y_test = made
+    path = path.take(range(len(path)))
+    facts = gather(path, problem, X, y, X_test, y_test, max_seconds=1e-9)
+    assert facts["left_out"][0] == "errors"
+    assert "errors" not in facts
+    assert len(facts["frames"]) == 1
+    assert numbers(render(path))["errors"] is None
+    facts = gather(path, problem, X, y, X_test, y_test, maps=False)
+    assert facts["left_out"] == []
+    assert "rates" not in facts
+    with pytest.raises(ts.InputError, match="max_seconds=-1"):
+        gather(path, problem, X, y, max_seconds=-1)
+
+
+def test_files_are_opened_as_utf8_whatever_the_locale():
+    """Every text that this package opens has its encoding."""
+    import ast
+    from pathlib import Path
+
+    found = 0
+    for file in Path(ts.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            binary = any(isinstance(a, ast.Constant) and "b" in str(a.value) for a in node.args[1:])
+            method = isinstance(node.func, ast.Attribute) and name in ("read_text", "write_text", "TextIOWrapper")
+            if method or (name == "open" and isinstance(node.func, ast.Name) and not binary):
+                found += 1
+                assert [k for k in node.keywords if k.arg == "encoding"], f"{file.name}, line {node.lineno}"
+    assert found
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_report_and_labels_in_a_locale_without_utf8(tmp_path, encoding):
+    import os
+    import subprocess
+    import sys
+
+    text = "größe,名前\n" + "".join(f"{i % 7 + 9 * (i % 2)},{'猫犬'[i % 2]}\n" for i in range(30))
+    (tmp_path / "päts.csv").write_text(text, encoding="utf-8")
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": encoding}
+
+    def run(*words):
+        command = [sys.executable, "-m", "triscreen", *words]
+        done = subprocess.run([os.fsencode(w) for w in command], capture_output=True, cwd=tmp_path, env=env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    small = ("-k", "2", "--tol", "1e-2")
+    run("path", "päts.csv", "-o", "p", "--report", "r.html", "--n-lambdas", "3", *small)
+    assert "größe" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    run("fit", "päts.csv", "-o", "m", "--lam-ratio", "0.1", *small)
+    out = run("transform", "m", "päts.csv", "--label", "名前")
+    assert out.decode("utf-8").splitlines()[1].endswith(",猫")
+
+
 # -- notebooks -------------------------------------------------------------------------------------------------------
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import (
+from triscreen.cli.common import about, answer, command, from_file, read, say, table
+from triscreen.cli.options import (
     Comparisons,
     Data,
     Debug,
@@ -20,14 +22,12 @@ from triscreen.cli.common import (
     Label,
     Names,
     Quiet,
-    answer,
-    command,
-    read,
-    say,
-    table,
+    refuse_idle,
 )
+from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
 
+_LARGEST = 1e70  # as for learning: squares of distances must not overflow
 Model = Annotated[Path, typer.Argument(help="A file that triscreen fit has written.", show_default=False)]
 
 
@@ -49,16 +49,17 @@ def transform(
 ):
     """Map points to where Euclidean distance is the learned one, the most important direction first.
 
-    Points are scaled as for fit. A column of labels has to be named (--label); it is kept as the last column of a CSV.
+    Points are scaled as for fit. Labels become the last column of a CSV: those of a column that is named (--label), and
+    those that the data keep apart from the features.
 
     Example: triscreen transform wine.model wine -o wine.csv
     """
     import numpy as np
 
-    from triscreen.files import replacing, target
+    from triscreen.datasets.text import escaped
+    from triscreen.files import replacing
 
-    if output is not None:
-        target(output, "output")
+    check_files({"model": model, "data": data}, {"output": output})
     scaling, metric = _load(model)
     if components is not None and not 1 <= components <= len(metric.components_):
         raise InputError(f"components={components}: the model has {len(metric.components_)} directions")
@@ -67,17 +68,15 @@ def transform(
     if output is not None and output.suffix == ".npy":
         with replacing(output) as stream:
             np.save(stream, Z)
-    elif output is not None:
-        with replacing(output) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-            _write_csv(text, Z, points.y)
-            text.detach()
-    else:
-        _write_csv(sys.stdout, Z, points.y)
+        return
+    labels = None if points.y is None else [escaped(label) for label in points.y.tolist()]
+    with nullcontext(sys.stdout.buffer) if output is None else replacing(output) as stream:
+        _write_csv(stream, Z, labels)
 
 
 @command
 def evaluate(
+    ctx: typer.Context,
     model: Model,
     data: Data,
     train: Annotated[
@@ -101,6 +100,7 @@ def evaluate(
 
     Example: triscreen evaluate wine.model wine
     """
+    refuse_idle(ctx)
     from triscreen.datasets import read_comparisons
     from triscreen.selection import comparison_error, neighbour_error
 
@@ -123,13 +123,16 @@ def evaluate(
             raise InputError(
                 f"train={train!r} has labels of another type than data={data!r}: both text, or both numbers"
             )
+        if known is None and len(points.X) < 2:
+            raise InputError(f"source={points.name!r} has one point only: without --train others have to classify it")
         shares = []
         for step in (lambda Z: Z, metric.transform):
             Z = step(scaling.transform(points.X))
-            if known is None:
-                shares.append(neighbour_error(Z, points.y, k=neighbors))
-            else:
-                shares.append(neighbour_error(step(scaling.transform(known.X)), known.y, Z, points.y, neighbors))
+            with about(points.name):
+                if known is None:
+                    shares.append(neighbour_error(Z, points.y, k=neighbors))
+                else:
+                    shares.append(neighbour_error(step(scaling.transform(known.X)), known.y, Z, points.y, neighbors))
         result = {"n_points": len(points.X), "neighbors": neighbors, "leave_one_out": known is None,
                   "error_before": shares[0], "error_after": shares[1]}  # fmt: skip
         text = f"error of {neighbors} nearest neighbours on {len(points.X):,} points"
@@ -145,20 +148,35 @@ def evaluate(
 
 def _load(file):
     """Return (scaling, metric) of a model."""
+    import numpy as np
+
     import triscreen as ts
 
-    found = ts.load(file)
-    if isinstance(found, ts.Path):
-        raise InputError(f"model={str(file)!r} holds a path: a model is needed, make one with triscreen fit")
-    steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
-    if not hasattr(steps[-1], "components_"):
-        raise InputError(f"model={str(file)!r} is not fitted: make one with triscreen fit")
-    scaling = steps[0] if len(steps) == 2 else ts.Scaling("none").fit([[0.0] * steps[-1].n_features_in_] * 2)
-    return scaling, steps[-1]
+    with from_file(file, "model"):
+        found = ts.load(file)
+        if isinstance(found, ts.Path):
+            raise InputError(f"model={str(file)!r} holds a path: a model is needed, make one with triscreen fit")
+        steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
+        if not hasattr(steps[-1], "components_"):
+            raise InputError(f"model={str(file)!r} is not fitted: make one with triscreen fit")
+        metric, d = steps[-1], steps[-1].n_features_in_
+        scaling = steps[0] if len(steps) == 2 else ts.Scaling("none").fit(np.zeros((2, d)))
+        names = getattr(scaling, "feature_names_in_", None)
+        if len(metric.components_) > d or scaling.n_features_in_ != d or (names is not None and len(names) != d):
+            raise ValueError("its parts do not fit together")
+        for array, shape in ((metric.components_, (len(metric.components_), d)),
+                             (scaling.shift_, (d,)), (scaling.factor_, (d,))):  # fmt: skip
+            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+                raise ValueError("its numbers are not those of a metric")
+    return scaling, metric
 
 
 def _points(data, scaling, label, drop, header, **more):
     """Return points with the features of a model, by name where both have names."""
+    import numpy as np
+
+    from triscreen.datasets.table import place
+
     features = getattr(scaling, "feature_names_in_", None)
     points = read(data, label=label, drop=drop, header=header, n_features=scaling.n_features_in_,
                   features=None if features is None else list(features), **more)  # fmt: skip
@@ -167,12 +185,25 @@ def _points(data, scaling, label, drop, header, **more):
             f"source={points.name!r} has {points.X.shape[1]} features: the model was learned from "
             f"{scaling.n_features_in_}; name a column of labels with --label, leave others out with --drop"
         )
+    with np.errstate(over="ignore"):
+        largest = np.abs(scaling.transform(points.X)).max(axis=0)
+    if not (largest < _LARGEST).all():
+        column = int(np.argmin(largest < _LARGEST))
+        raise InputError(
+            f"source={points.name!r}, {place(column, points.feature_names)}: a value is {largest[column]:.2g} when "
+            f"scaled as for fit, it must be smaller than {_LARGEST:.0e}"
+        )
     return points
 
 
-def _write_csv(stream, Z, y):
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if y is None else ["label"]))
-    labels = [[]] * len(Z) if y is None else [[label] for label in y.tolist()]
-    writer.writerows([*row, *label] for row, label in zip(Z.tolist(), labels, strict=True))
-    stream.flush()
+def _write_csv(stream, Z, labels):
+    """Write rows to a stream of bytes, in UTF-8 whatever the locale."""
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if labels is None else ["label"]))
+        last = [[]] * len(Z) if labels is None else [[label] for label in labels]
+        writer.writerows([*row, *label] for row, label in zip(Z.tolist(), last, strict=True))
+        text.flush()
+    finally:
+        text.detach()

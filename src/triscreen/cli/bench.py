@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import Debug, Json, answer, command, table
+from triscreen.cli.common import answer, command, table
+from triscreen.cli.options import Debug, Json, refuse_idle
+from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
 
 PATH = {"ratio": 0.9, "n_lambdas": 40, "tol": 1e-4}
@@ -18,6 +20,7 @@ PATH = {"ratio": 0.9, "n_lambdas": 40, "tol": 1e-4}
 
 @command
 def bench(
+    ctx: typer.Context,
     experiments: Annotated[
         list[str] | None,
         typer.Argument(help="Experiments of the folder benchmarks, or all of them: all.", show_default=False),
@@ -36,12 +39,13 @@ def bench(
 
     Example: triscreen bench --quick
     """
-    from triscreen.datasets import EMBEDDED
-
+    refuse_idle(ctx)
     if experiments:
+        check_files({"data": data}, {"output": output}, folders=("output",))
         return _experiments(experiments, quick, data, output)
     if data is not None or output is not None:
         raise InputError("data and output are for experiments: name some, or all of them with: triscreen bench all")
+    from triscreen.datasets import EMBEDDED
 
     results = [_measure(name) for name in (EMBEDDED[:2] if quick else EMBEDDED)]
     if json:
@@ -62,10 +66,12 @@ def _experiments(names, quick, data, output):
     program = Path(__file__).parents[3] / "benchmarks" / "run.py"
     if not program.exists():
         raise InputError(f"experiments={names[0]!r}: they are in the folder benchmarks of a checkout, not in a package")
-    options = [] if names == ["all"] else names
-    options += ["--quick"] if quick else []
+    options = [] if names == ["all"] else list(names)
+    if quick:
+        options.append("--quick")
     for name, value in (("--data", data), ("--out", output)):
-        options += [] if value is None else [name, str(value)]
+        if value is not None:
+            options += [name, str(value)]
     return subprocess.run([sys.executable, str(program), *options]).returncode
 
 

@@ -1,68 +1,26 @@
-"""What all commands share: options, messages, exit codes, progress."""
+"""What all commands share: messages, exit codes, time, progress."""
 
 from __future__ import annotations
 
+import dis
+import errno
 import functools
 import json
 import os
 import re
 import sys
+import time
 import traceback
 import warnings
-from contextlib import contextmanager
-from enum import Enum
-from pathlib import Path
-from shutil import rmtree
-from typing import Annotated
+from contextlib import contextmanager, suppress
 
 import typer
 
+from triscreen._validation import as_positive
+from triscreen.cli import signals
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
 
-CLOSED_PIPE, INTERRUPTED = 141, 130
-
-
-class Scale(str, Enum):
-    """Names of scalings."""
-
-    none, minmax, standard, libsvm = "none", "minmax", "standard", "libsvm"
-
-
-class Triplets(str, Enum):
-    """Kinds of triplets."""
-
-    knn, lmnn, all = "knn", "lmnn", "all"
-
-
-class Cone(str, Enum):
-    """Kinds of metrics."""
-
-    psd, diagonal = "psd", "diagonal"
-
-
-DATA = (
-    "A CSV, TSV, npz, npy, svmlight or parquet file, or X.npy,y.npy; - for standard input; or iris, wine, digits, "
-    "breast_cancer."
-)
-Data = Annotated[str, typer.Argument(help=DATA, show_default=False)]
-Label = Annotated[
-    str, typer.Option(help="Column of the labels: its name, or its number from 0 (-1: the last).", show_default=False)
-]
-Drop = Annotated[list[str], typer.Option(help="A column to leave out; can be given again.", show_default=False)]
-Header = Annotated[
-    bool, typer.Option("--header/--no-header", help="Does the first row hold names?", show_default="looked at")
-]
-Names = Annotated[str, typer.Option(help="Column with names of points, for comparisons by name.", show_default=False)]
-Comparisons = Annotated[
-    str,
-    typer.Option(
-        help="CSV of three columns, 'a is closer to b than to c': row numbers from 0, or names (see --names).",
-        show_default=False,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
+CLOSED_PIPE = 141
 
 
 def say(text, kind=None):
@@ -93,41 +51,121 @@ def command(function):
 
     @functools.wraps(function)
     def run(**arguments):
-        code = 1
         try:
+            signals.enter("running")
+            with suppress(AttributeError):  # a message is never lost to an encoding
+                sys.stdout.reconfigure(errors="backslashreplace")
             with _warnings_in_one_line():
                 code = function(**arguments) or 0
                 sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to flush at exit
-            code = CLOSED_PIPE
-        except KeyboardInterrupt as err:
-            say(str(err) if type(err) is KeyboardInterrupt and err.args else "interrupted")
-            code = INTERRUPTED
         except typer.Exit:
             raise
-        except Exception as err:
-            if arguments.get("debug"):
-                traceback.print_exc()
-            code, text = _explained(err)
-            say(text, "error")
+        except BaseException as err:
+            code = _told(err, arguments.get("debug"))
+        signals.enter("ended")
         raise typer.Exit(code)
 
     return run
 
 
+def _told(err, debug):
+    """Say in one line why a command ended, and return its exit code."""
+    signals.enter("ended")
+    if isinstance(err, BrokenPipeError):
+        _leave_stdout()
+        return CLOSED_PIPE
+    if signals.stopped(err):
+        say(str(err) if type(err) is KeyboardInterrupt and err.args else "interrupted")
+        return signals.code()
+    if not isinstance(err, Exception):
+        raise err
+    if isinstance(err, OSError):
+        try:
+            sys.stdout.flush()
+        except OSError:  # it is on a full disk itself
+            _leave_stdout()
+    if debug:
+        traceback.print_exception(err)
+    code, text = _explained(err)
+    say(text, "error")
+    return code
+
+
+def _leave_stdout():
+    """See to it that nothing is left to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _explained(err):
     """Return (exit code, one sentence) of an error."""
     text = " ".join(str(err).split())
-    if isinstance(err, InputError):
+    if isinstance(err.__cause__, OSError) and err.__cause__.errno in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EIO,
+    ):
+        return 1, text
+    if isinstance(err, InputError) or _refused_by_sklearn(err):
         return 2, text
     if isinstance(err, OSError):
-        return 1, f"{err.filename!r}: {err.strerror}" if err.filename else text or type(err).__name__
+        return 1, f"{err.filename!r}: {err.strerror}" if err.filename else err.strerror or text or type(err).__name__
     if isinstance(err, MemoryError):
         return 1, "there is not enough memory; --dry-run says how much is needed, --memory sets a limit"
-    if isinstance(err, ValueError):  # of scikit-learn, about an argument
-        return 2, text
     return 1, f"{type(err).__name__}: {text} (this should not happen; --debug shows where)"
+
+
+def _refused_by_sklearn(err):
+    """Tell whether scikit-learn raised this ValueError on purpose, about an argument."""
+    if not isinstance(err, ValueError) or err.__traceback__ is None:
+        return False
+    last = err.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+    raised = last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return raised and last.tb_frame.f_globals.get("__name__", "").split(".")[0] == "sklearn"
+
+
+class Clock:
+    """The seconds that a command may take, from now on; None: as many as it likes."""
+
+    def __init__(self, max_seconds):
+        self.limit, self.begin = as_positive(max_seconds, "max_seconds", none="no limit"), time.perf_counter()
+
+    def spent(self):
+        """Return the seconds since the beginning."""
+        return time.perf_counter() - self.begin
+
+    def left(self):
+        """Return the seconds that are left, a little more than 0 at least, or None."""
+        return None if self.limit is None else max(self.limit - self.spent(), 1e-3)
+
+
+@contextmanager
+def from_file(file, name):
+    """Within, errors of any class come from a file whose checksums are right but which triscreen has not written so."""
+    try:
+        yield
+    except (MemoryError, OSError):
+        raise
+    except Exception as err:
+        if isinstance(err, InputError) and str(file) in str(err):
+            raise
+        why = " ".join(str(err).split()) or type(err).__name__
+        raise InputError(f"{name}={str(file)!r} holds what triscreen has not written ({why:.80})") from err
+
+
+@contextmanager
+def about(source):
+    """Within, a refusal that is about no argument is about the data: it gets their name."""
+    try:
+        yield
+    except ValueError as err:
+        code, text = _explained(err)
+        of_argument = isinstance(err, InputError) and (re.match(r"\w+=", text) or "checkpoint=" in text)
+        if code != 2 or of_argument:
+            raise
+        raise InputError(f"source={str(source)!r}: {text}") from err
 
 
 @contextmanager
@@ -240,32 +278,3 @@ def progress(title, total=None, quiet=False):
             bar.update(task, advance=1, lam=state.lam, gap=state.rel_gap, decided=decided)
 
         yield seen
-
-
-class Resumable:
-    """A folder to go on from; without a name of its own it is removed when all is done, unless ``keep`` is set.
-
-    It is a context manager, inside of which Ctrl-C gets a sentence that says what is kept.
-    """
-
-    def __init__(self, checkpoint, output, quiet=False):
-        self.named, self.keep = checkpoint is not None, False
-        self.folder = Path(checkpoint if self.named else f"{output}.checkpoint")
-        if self._has_entries() and not quiet:
-            say(f"going on from {str(self.folder)!r}")
-
-    def _has_entries(self):
-        return any(self.folder.rglob("[0-9]*.tsc"))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, err, _):
-        interrupted = isinstance(err, KeyboardInterrupt)
-        if not self.named and ((err is None and not self.keep) or (interrupted and not self._has_entries())):
-            rmtree(self.folder, ignore_errors=True)
-        if interrupted and self._has_entries():
-            what = f"interrupted, what is done is kept in {str(self.folder)!r}"
-            raise KeyboardInterrupt(f"{what}; the same command goes on from there") from None
-        if isinstance(err, InputError) and str(err).startswith("checkpoint="):
-            raise InputError(f"{err}, or remove this one to begin anew") from None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import (
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, facts, in_words, progress, read, say
+from triscreen.cli.options import (
     Comparisons,
     Cone,
     Data,
@@ -20,18 +20,11 @@ from triscreen.cli.common import (
     Label,
     Names,
     Quiet,
-    Resumable,
     Scale,
     Triplets,
-    answer,
-    as_bytes,
-    command,
-    facts,
-    in_words,
-    progress,
-    read,
-    say,
+    refuse_idle,
 )
+from triscreen.cli.outputs import check_files, resumable
 from triscreen.errors import InputError
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)]
@@ -50,7 +43,7 @@ Checkpoint = Annotated[
     Path,
     typer.Option(help="Folder to go on from; by default OUTPUT.checkpoint, removed when done.", show_default=False),
 ]
-Seconds = Annotated[float, typer.Option(help="Stop after so many seconds.", show_default=False)]
+Seconds = Annotated[float, typer.Option(help="Stop the whole command after so many seconds.", show_default=False)]
 Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Threads at most; by default all that help.", show_default=False)
 ]
@@ -60,6 +53,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many triplets, 
 
 @command
 def path(
+    ctx: typer.Context,
     data: Data,
     output: Output = None,
     label: Label = None,
@@ -99,11 +93,16 @@ def path(
 
     Example: triscreen path wine -o wine.path --report wine.html
     """
-    import triscreen as ts
-
-    _check_outputs(dry_run, output, report, checkpoint)
+    clock = Clock(max_seconds)
+    refuse_idle(ctx)
+    folder = _folder(checkpoint, output)
+    _check_output(output, dry_run)
+    check_files({"data": data, "comparisons": comparisons},
+                {"output": output, "report": report, "checkpoint": folder})  # fmt: skip
     if not 0 <= test_share < 1:
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
+    import triscreen as ts
+
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     from triscreen.cli.story import Story  # what is slow to import, once the data is good
     from triscreen.report import gather, write_report
@@ -118,31 +117,35 @@ def path(
     X, X_test = scaling.transform(X), None if X_test is None else scaling.transform(X_test)
     limits = {"n_jobs": jobs, "memory_budget": as_bytes(memory)}
     maker = ts.TripletMetric(k, triplets.value, gamma=gamma, cone=cone.value, **limits)
-    problem = _problem(maker, X, y, rows)
+    with about(points.name):
+        problem = _problem(maker, X, y, rows)
     if dry_run:
         return _estimate(problem, (100, 400), json)
     most = n_lambdas or (None if guarantee else _most_lambdas(ratio))
-    with Resumable(checkpoint, output, quiet) as kept:
-        with progress("path", most, quiet) as seen:
+    with resumable(folder, checkpoint is not None, quiet) as kept:
+        with progress("path", most, quiet) as seen, about(points.name):
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
-                                  max_seconds=max_seconds, checkpoint=kept.folder, callback=seen)  # fmt: skip
-        gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name)
+                                  max_seconds=clock.left(), checkpoint=folder, callback=seen)  # fmt: skip
+        gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name,
+               maps=report is not None, max_seconds=clock.left())  # fmt: skip
         found.facts.update(scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
-        kept.keep = _out_of_time(found, max_seconds)
+        late = _out_of_time(found, max_seconds, found.facts["left_out"])
+        kept.keep |= late
     story = Story(found)
     if json:
         answer({"output": str(output), "source": points.name, "n_points": len(X), **story.numbers()})
     elif not quiet:
         story.show(stderr=True)
         say(f"wrote {str(output)!r}" + ("" if report is None else f" and {str(report)!r}"))
-    return 0 if found.converged.all() and not kept.keep else 1
+    return 0 if found.converged.all() and not late else 1
 
 
 @command
 def fit(
+    ctx: typer.Context,
     data: Data,
     output: Output = None,
     label: Label = None,
@@ -178,18 +181,22 @@ def fit(
 
     Example: triscreen fit wine -o wine.model
     """
-    import triscreen as ts
-
-    _check_outputs(dry_run, output, None, checkpoint)
+    clock = Clock(max_seconds)
+    refuse_idle(ctx)
+    single = comparisons is not None or lam is not None or lam_ratio is not None
+    folder = None if single else _folder(checkpoint, output)
+    _check_output(output, dry_run)
+    check_files({"data": data, "comparisons": comparisons}, {"output": output, "checkpoint": folder})
     if lam is not None and lam_ratio is not None:
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
+    import triscreen as ts
+
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     X, y = scaling.transform(points.X), points.y
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": as_bytes(memory)}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
-    single = rows is not None or lam is not None or lam_ratio is not None
     given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio}
     if rows is not None:
         metric = ts.ComparisonMetric(X, **given, **shared)
@@ -200,17 +207,21 @@ def fit(
     if dry_run:
         maker = ts.TripletMetric(**labelled, **shared)
         passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
-        return _estimate(_problem(maker, X, y, rows), passes, json)
-    begin = time.perf_counter()
-    with Resumable(checkpoint, output, quiet) as kept, progress("fit", None, quiet) as seen:
-        metric.set_params(callback=seen)
-        if not single:
-            metric.set_params(checkpoint=kept.folder)
-        metric.fit(*([rows] if rows is not None else [X, y]))
+        with about(points.name):
+            problem = _problem(maker, X, y, rows)
+        return _estimate(problem, passes, json)
+    late = False
+    with resumable(folder, checkpoint is not None, quiet) as kept, progress("fit", None, quiet) as seen:
+        metric.set_params(callback=seen, max_seconds=clock.left(), **({} if single else {"checkpoint": folder}))
+        with about(points.name):
+            metric.fit(*([rows] if rows is not None else [X, y]))
+        metric.set_params(max_seconds=max_seconds)  # as asked for, whatever was left of it
         if rows is not None:
             metric.set_params(preprocessor=None)  # the points are the user's, a model is without them
         ts.save(make_model(scaling, metric), output)
-        kept.keep = not single and _out_of_time(metric.path_, max_seconds)
+        if not single:
+            late = _out_of_time(metric.path_, max_seconds)
+            kept.keep |= late
     numbers = {
         "n_points": len(X),
         "n_features": X.shape[1],
@@ -220,7 +231,7 @@ def fit(
         "rel_gap": metric.rel_gap_,
         "converged": bool(metric.converged_),
         "rank": len(metric.components_),
-        "seconds": time.perf_counter() - begin,
+        "seconds": clock.spent(),
     }
     if not single:
         numbers.update(lam_ratio=metric.lam_ratio_, cv_error=1 - metric.best_score_)
@@ -229,7 +240,7 @@ def fit(
     elif not quiet:
         facts(points.name, numbers, stderr=True)
         say(f"wrote {str(output)!r}")
-    return 0 if metric.converged_ and not kept.keep else 1
+    return 0 if metric.converged_ and not late else 1
 
 
 def make_model(scaling, metric):
@@ -239,19 +250,16 @@ def make_model(scaling, metric):
     return Pipeline([("scale", scaling), ("metric", metric)])
 
 
-def _check_outputs(dry_run, output, report, checkpoint):
-    """Refuse what cannot be written, before any work."""
-    from triscreen.files import target
-
-    if dry_run:
-        return
-    if output is None:
+def _check_output(output, dry_run):
+    if output is None and not dry_run:
         raise InputError("output is not given: say where to write with --output FILE, or -o FILE")
-    target(output, "output")
-    if report is not None:
-        target(report, "report")
-    if checkpoint is not None:
-        target(checkpoint / "entry", "checkpoint") if checkpoint.exists() else target(checkpoint, "checkpoint")
+
+
+def _folder(checkpoint, output):
+    """Return the folder to go on from: the one that was named, or OUTPUT.checkpoint."""
+    if checkpoint is not None or output is None:
+        return checkpoint
+    return Path(f"{output}.checkpoint")
 
 
 def _read(data, comparisons, names, **choice):
@@ -308,8 +316,12 @@ def _most_lambdas(ratio):
     return 1 + math.ceil(math.log(1e-8) / math.log(ratio)) if 0 < ratio < 1 else None
 
 
-def _out_of_time(path, max_seconds):
-    if path.stopped_by != "max_seconds":
-        return False
-    say(f"stopped by max_seconds={max_seconds:g} after {len(path)} lambdas; the same command goes on from there")
-    return True
+def _out_of_time(path, max_seconds, left_out=()):
+    """Say what there was no time for, and tell whether there was anything."""
+    missing = [f"lambdas after the {len(path)} done"] if path.stopped_by == "max_seconds" else []
+    missing += left_out
+    if missing:
+        say(
+            f"stopped by max_seconds={max_seconds:g}, without {', '.join(missing)}; the same command goes on from there"
+        )
+    return bool(missing)

@@ -9,7 +9,9 @@ from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import Debug, Json, Quiet, answer, command, facts, progress, say
+from triscreen.cli.common import answer, command, facts, from_file, progress, say
+from triscreen.cli.options import Debug, Json, Quiet
+from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
 
 
@@ -25,16 +27,15 @@ def demo(
 
     Example: triscreen demo
     """
+    check_files({}, {"output": output})
     from rich.console import Console
     from sklearn.model_selection import train_test_split
 
     import triscreen as ts
     from triscreen.cli.story import Story
     from triscreen.datasets import read_points
-    from triscreen.files import target
     from triscreen.report import gather, write_report
 
-    target(output, "output")
     digits = read_points("digits")
     X, X_test, y, y_test = train_test_split(digits.X, digits.y, test_size=0.4, random_state=0, stratify=digits.y)
     problem = ts.Problem(X, ts.knn_triplets(X, y, k=5))
@@ -67,19 +68,23 @@ def report(
 ):
     """Write the report of a path: one HTML file that needs nothing else.
 
-    What it shows was gathered by triscreen path and is in the file.
+    What it shows was gathered by triscreen path and is in the file: all of it, if that had --report too.
 
     Example: triscreen report wine.path -o wine.html
     """
+    check_files({"file": file}, {"output": output})
     import triscreen as ts
-    from triscreen.files import target
     from triscreen.report import write_report
 
-    target(output, "output")
-    found = ts.load(file)
-    if not isinstance(found, ts.Path):
-        raise InputError(f"file={str(file)!r} holds a model: a report needs a path, make one with triscreen path")
-    write_report(found, output)
+    with from_file(file, "file"):
+        found = ts.load(file)
+        if not isinstance(found, ts.Path):
+            raise InputError(f"file={str(file)!r} holds a model: a report needs a path, make one with triscreen path")
+        if not len(found):
+            raise InputError(f"file={str(file)!r} holds a path without a lambda: there is nothing to report")
+        write_report(found, output)
+    if "rates" not in (found.facts or {}):
+        say("without the panels that solve the problem again: triscreen path gathers them if it has --report")
     say(f"wrote {str(output)!r}")
 
 
@@ -123,19 +128,26 @@ def _machine():
 def _content(file):
     import triscreen as ts
 
-    found = ts.load(file)
-    if isinstance(found, ts.Path):
-        told = {"kind": "path", "lambdas": len(found), "triplets": found.n_triplets, "features": found.n_features,
-                "cone": found.cone, "tol": found.tol, "stopped_by": found.stopped_by}  # fmt: skip
-        if len(found):
-            told.update(
-                largest_lambda=float(found.lambdas[0]),
-                smallest_lambda=float(found.lambdas[-1]),
-                largest_relative_gap=float(found.rel_gaps.max()),
-                converged=bool(found.converged.all()),
-                mean_share_proven_irrelevant=float(found.screening_rates.mean()),
-            )
-        return told
+    with from_file(file, "file"):
+        found = ts.load(file)
+        return _path(found) if isinstance(found, ts.Path) else _model(found)
+
+
+def _path(path):
+    told = {"kind": "path", "lambdas": len(path), "triplets": path.n_triplets, "features": path.n_features,
+            "cone": path.cone, "tol": path.tol, "stopped_by": path.stopped_by}  # fmt: skip
+    if len(path):
+        told.update(
+            largest_lambda=float(path.lambdas[0]),
+            smallest_lambda=float(path.lambdas[-1]),
+            largest_relative_gap=float(path.rel_gaps.max()),
+            converged=bool(path.converged.all()),
+            mean_share_proven_irrelevant=float(path.screening_rates.mean()),
+        )
+    return told
+
+
+def _model(found):
     steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
     metric = steps[-1]
     told = {"kind": "model", "metric": type(metric).__name__}

@@ -46,6 +46,8 @@ class Story:
         if self.best is not None:
             told.update(error_before=self.before, error_after=self.errors[self.best],
                         best_lambda=path.lambdas[self.best])  # fmt: skip
+        if (path.facts or {}).get("left_out"):
+            told["left_out"] = path.facts["left_out"]
         return told
 
     def show(self, stderr=False):

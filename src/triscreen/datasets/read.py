@@ -15,14 +15,20 @@ import zipfile
 import numpy as np
 
 from triscreen._validation import shortened
-from triscreen.datasets.table import Points, as_labels, brief, from_columns, is_whole, make_points
-from triscreen.datasets.text import as_text, delimiter_of, read_text, rows
+from triscreen.datasets.table import as_table, brief, from_columns, from_parts, is_whole
+from triscreen.datasets.text import as_text, delimiter_of, read_text, rows, unescaped
 from triscreen.errors import InputError
 from triscreen.files import read_npy
 
 EMBEDDED = ("iris", "wine", "digits", "breast_cancer")
 # An array of an npz file may unpack to so many bytes, or to so many times the file, whichever is more.
 _UNPACKED, _RATIO = 10**9, 100
+# Titles of columns of comparisons: a first row of three of these is a header.
+_TITLES = {
+    "a", "b", "c", "i", "j", "k", "l", "x", "y", "z", "anchor", "query", "reference", "item", "point", "object", "who",
+    "this", "positive", "negative", "same", "other", "target", "near", "nearer", "close", "closer", "similar", "far",
+    "farther", "further", "than", "different", "dissimilar", "first", "second", "third",
+}  # fmt: skip
 _NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 _SVMLIGHT = re.compile(rb"\s*(?:" + _NUMBER + rb")(?:\s+qid:\d+)?(?:\s+\d+:(?:" + _NUMBER + rb"))+\s*(?:#.*)?")
 
@@ -65,27 +71,44 @@ def read_points(source, label=None, *, labelled=True, names=None, drop=(), heade
     """
     name = os.fspath(source)
     choice = {"label": label, "labelled": labelled, "names": names, "drop": drop, "features": features}
-    if name in EMBEDDED and not os.path.exists(name):
-        return _embedded(name)
-    if name.endswith(".npy") and "," in name and not os.path.exists(name):
-        first, second = (_read_npy(_bytes(part), part) for part in name.split(",", 1))
-        return make_points(first, as_labels(second, name, "its second file"), None, name)
-    data = _bytes(name)
-    kind = _kind(data, name)
+    parts = files_of(name)
+    if len(parts) == 1:
+        data = _bytes(name)
+        kind = _kind(data, name)
+        if kind == "text":
+            return read_text(data, name, header, choice)
+    if header is not None:
+        raise InputError(f"header={header}: source={name!r} is no table of text, so it has no header")
+    if not parts:
+        return _embedded(name, choice)
+    if len(parts) == 2:
+        return from_parts(*(_read_npy(_bytes(part), part) for part in parts), None, name, choice, None)
     if kind == "svmlight":
-        return _read_svmlight(data, name, n_features)
+        return _read_svmlight(data, name, n_features, choice)
     if kind == "npz":
-        return _read_npz(data, name, labelled)
+        return _read_npz(data, name, choice)
     if kind == "npy":
         table = _read_npy(data, name)
-        return from_columns(None, list(table.T) if table.ndim == 2 else [table], name, choice)
-    if kind == "parquet":
-        return _read_parquet(data, name, choice)
-    return read_text(data, name, header, choice)
+        as_table(table, name)
+        return from_columns(None, list(table.T), name, choice)
+    return _read_parquet(data, name, choice)
+
+
+def files_of(source):
+    """Return the files that a source is read from: one, two (X.npy,y.npy), or none; "-" is standard input."""
+    name = os.fspath(source)
+    if os.path.exists(name) or name == "-":
+        return [name]
+    if name in EMBEDDED:
+        return []
+    return name.split(",", 1) if name.endswith(".npy") and "," in name else [name]
 
 
 def read_comparisons(source, names=None, n_points=None):
     """Read comparisons "a is closer to b than to c" from a table of three columns.
+
+    The first row is a header where its three cells are words such as a, b, c; anchor, positive, negative; query, near,
+    far: anything else would be a comparison lost without a word where names are misspelled.
 
     Parameters
     ----------
@@ -110,29 +133,30 @@ def read_comparisons(source, names=None, n_points=None):
             twice = next(name for name in names if name in seen or seen.add(name))
             raise InputError(f"names has {twice!r} twice: every point needs a name of its own")
     found = []
-    for line, cells in rows(text, delimiter_of(text, source)):
+    for place, (line, cells) in enumerate(rows(text, delimiter_of(text, source), source)):
         if len(cells) != 3:
             raise InputError(
                 f"source={source!r}, line {line}: it has {len(cells)} columns, a comparison has three (a is closer to "
                 "b than to c)"
             )
-        cells = [cell.strip() for cell in cells]
-        try:
-            row = [numbers[cell] for cell in cells] if numbers is not None else [int(cell) for cell in cells]
-        except (KeyError, ValueError):
-            strange = [cell for cell in cells if (numbers is None and not is_whole(cell)) or
-                       (numbers is not None and cell not in numbers)]  # fmt: skip
-            if not found and len(strange) == 3:
-                found.append(None)  # a header
-                continue
+        cells = [unescaped(cell.strip()) for cell in cells]
+        strange = [cell for cell in cells if not (is_whole(cell) if numbers is None else cell in numbers)]
+        if place == 0 and len(strange) == 3 and all(cell.lower() in _TITLES for cell in cells):
+            continue
+        if strange:
             what = "the name of a point" if numbers is not None else "a whole number (for names, say in which column)"
-            raise InputError(f"source={source!r}, line {line}: {strange[0]!r} is not {what}") from None
+            hint = "" if place or len(strange) < 3 else "; a header has titles such as a, b, c or anchor, near, far"
+            raise InputError(f"source={source!r}, line {line}: {shortened(strange[0])} is not {what}{hint}")
+        row = [int(cell) if numbers is None else numbers[cell] for cell in cells]
         if n_points is not None and not all(0 <= item < n_points for item in row):
             raise InputError(
                 f"source={source!r}, line {line}: {row} must be numbers of points, between 0 and {n_points - 1}"
             )
+        if len(set(row)) < 3:
+            raise InputError(
+                f"source={source!r}, line {line}: {cells} has a point twice, three different ones are needed"
+            )
         found.append(row)
-    found = [row for row in found if row is not None]
     if not found:
         raise InputError(f"source={source!r} has no comparison: rows of three points are needed")
     return np.array(found, dtype=np.int64)
@@ -169,12 +193,12 @@ def _kind(data, name):
     return "text"
 
 
-def _embedded(name):
+def _embedded(name, choice):
     from sklearn import datasets
 
     found = getattr(datasets, f"load_{name}")()
     X, y = (found.data / 16, found.target) if name == "digits" else (found.data, found.target_names[found.target])
-    return Points(X, y, [str(feature) for feature in found.feature_names], name)
+    return from_parts(X, y, [str(feature) for feature in found.feature_names], name, choice, "target")
 
 
 def _read_npy(data, name):
@@ -184,7 +208,7 @@ def _read_npy(data, name):
         raise InputError(f"source={name!r} is no npy file that can be read ({brief(err)})") from None
 
 
-def _read_npz(data, name, labelled):
+def _read_npz(data, name, choice):
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             X = _array(archive, len(data), "X", "data")
@@ -192,10 +216,10 @@ def _read_npz(data, name, labelled):
             features = _array(archive, len(data), "feature_names")
     except Exception as err:
         raise InputError(f"source={name!r} is no npz file that can be read ({brief(err)})") from None
-    features = None if features is None else features.tolist()
-    if X is None or (y is None and labelled):
-        raise InputError(f"source={name!r} lacks the array {'X' if X is None else 'y'}: an npz file needs X and y")
-    return make_points(X, None if y is None else as_labels(y, name, "the array y"), features, name, "the array y")
+    features = None if features is None else features.ravel().tolist()
+    if X is None:
+        raise InputError(f"source={name!r} lacks the array X: an npz file needs X and y")
+    return from_parts(X, y, features, name, choice, "y")
 
 
 def _array(archive, size, *names):
@@ -213,7 +237,7 @@ def _array(archive, size, *names):
         return read_npy(member, unpacked)
 
 
-def _read_svmlight(data, name, n_features):
+def _read_svmlight(data, name, n_features, choice):
     from sklearn.datasets import load_svmlight_file
 
     try:
@@ -228,7 +252,7 @@ def _read_svmlight(data, name, n_features):
         raise InputError(f"source={name!r} is no svmlight file that can be read ({brief(err)})") from None
     if n_features is not None and X.shape[1] < n_features:
         X.resize(X.shape[0], n_features)
-    return make_points(X.toarray(), as_labels(y, name, "the first column"), None, name, "the first column")
+    return from_parts(X.toarray(), y, None, name, choice, None)
 
 
 def _read_parquet(data, name, choice):

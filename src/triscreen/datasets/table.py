@@ -48,6 +48,11 @@ class Columns:
     names: int | None
 
 
+def _numbers(titles):
+    """Return {title: number of the first column of that name}."""
+    return {title: number for number, title in reversed(list(enumerate(titles or [])))}
+
+
 def _find(column, titles, n_columns, argument, name):
     """Return the number of a column that is given by its name or its number."""
     if titles is not None and str(column) in titles:
@@ -66,27 +71,77 @@ def columns_of(titles, n_columns, name, *, label, labelled, names, drop, feature
         known = [title.strip().lower() for title in titles or []]
         label = next((known.index(word) for word in LABELS if word in known), n_columns - 1)
     names = None if names is None else _find(names, titles, n_columns, "names", name)
-    out = {_find(column, titles, n_columns, "drop", name) for column in drop}
-    if features is not None and titles is not None:
-        lacking = [feature for feature in features if feature not in titles]
-        if lacking:
-            raise InputError(
-                f"source={name!r} lacks the column {lacking[0]!r}: the model was learned from "
-                f"{cut(', '.join(features), 200)}"
-            )
-        chosen = [titles.index(feature) for feature in features]
+    if names is not None and names == label:
+        raise InputError(f"names={titles[names] if titles else names!r}: source={name!r} has its labels in that column")
+    roles = {"label": label, "names": names}
+    chosen = _features_of(
+        titles, n_columns, name, {key: c for key, c in roles.items() if c is not None}, drop, features
+    )
+    return Columns(chosen, label, names)
+
+
+def _features_of(titles, n_columns, name, roles, drop, wanted):
+    """Return the columns that are features: those wanted, by their names, or all that are nothing else."""
+    out = {_find(column, titles, n_columns, "drop", name): "drop" for column in drop}
+    out.update({column: role for role, column in roles.items()})
+    if wanted is not None and titles is not None:
+        numbers = _numbers(titles)
+        for feature in wanted:
+            if feature not in numbers:
+                raise InputError(
+                    f"source={name!r} lacks the column {feature!r}: the model was learned from "
+                    f"{cut(', '.join(wanted), 200)}"
+                )
+            if numbers[feature] in out:
+                raise InputError(
+                    f"{out[numbers[feature]]}={feature!r}: the model was learned from this column of source={name!r}, "
+                    "it needs it as a feature"
+                )
+        chosen = [numbers[feature] for feature in wanted]
     else:
-        chosen = [column for column in range(n_columns) if column not in {label, names, *out}]
+        chosen = [column for column in range(n_columns) if column not in out]
     if not chosen:
         raise InputError(f"source={name!r} has {n_columns} columns: no feature is left beside the labels")
-    if titles is not None and len({titles[column] for column in chosen}) < len(chosen):
-        twice = next(title for title in titles if titles.count(title) > 1)
+    found = [titles[column] for column in chosen] if titles is not None else []
+    if len(set(found)) < len(found):
+        seen = set()
+        twice = next(title for title in found if title in seen or seen.add(title))
         raise InputError(f"source={name!r} has two columns called {twice!r}: names of features must differ")
-    return Columns(chosen, label, names)
+    return chosen
+
+
+def from_parts(X, y, titles, name, choice, kept_as):
+    """Return the points of a source that keeps its labels apart from the features.
+
+    kept_as: the name that the source has for its labels, or None where it has none.
+    """
+    label, names, labelled = choice["label"], choice["names"], choice["labelled"]
+    if label is not None and (kept_as is None or str(label) != kept_as):
+        known = "they need no name" if kept_as is None else f"they are called {kept_as!r}"
+        raise InputError(f"label={label!r}: source={name!r} keeps its labels apart from the features, and {known}")
+    if names is not None:
+        raise InputError(f"names={names!r}: source={name!r} has no column of names, a table has")
+    if y is None and labelled:
+        raise InputError(f"source={name!r} lacks the array y: an npz file needs X and y")
+    as_table(X, name)
+    titles = None if titles is None else [str(title) for title in titles]
+    if y is not None and not (isinstance(y, np.ndarray) and y.ndim == 1):
+        raise InputError(f"source={name!r} has labels of shape {np.shape(y)}: one label per point is needed")
+    if y is not None and len(y) != len(X):
+        raise InputError(f"source={name!r} has {len(y)} labels for {len(X)} points: one label each is needed")
+    if titles is not None and len(titles) != X.shape[1]:
+        raise InputError(f"source={name!r} has {len(titles)} names for {X.shape[1]} features: one name each is needed")
+    chosen = _features_of(titles, X.shape[1], name, {}, choice["drop"], choice["features"])
+    if chosen != list(range(X.shape[1])):
+        X, titles = X[:, chosen], None if titles is None else [titles[column] for column in chosen]
+    where = f"the array {kept_as}" if kept_as else "its labels"
+    return make_points(X, None if y is None else as_labels(y, name, where), titles, name, where)
 
 
 def from_columns(titles, columns, name, choice):
     """Return the points of a table whose columns are arrays."""
+    if not columns or not len(columns[0]):
+        raise InputError(f"source={name!r} has no rows: a table of points is needed")
     roles = columns_of(titles, len(columns), name, **choice)
     for column in roles.features:
         if columns[column].dtype.kind not in "biuf":
@@ -112,8 +167,7 @@ def of_table(X, y, row_names, roles, titles, name):
 
 def make_points(X, y, features, name, label=None, row_names=None):
     """Return the points, or refuse arrays that are no table of finite numbers with one label a row."""
-    if X.ndim != 2 or X.dtype.kind not in "biuf" or not X.shape[1]:
-        raise InputError(f"source={name!r} holds X of shape {X.shape} and type {X.dtype}: (n, d) numbers are needed")
+    as_table(X, name)
     X = np.ascontiguousarray(X, dtype=np.float64)
     if not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
@@ -121,15 +175,26 @@ def make_points(X, y, features, name, label=None, row_names=None):
             f"source={name!r}, row {row}, {place(column, features)}: the value is {X[row, column]}, features must be "
             "finite"
         )
-    if y is not None and len(y) != len(X):
-        raise InputError(f"source={name!r} has {len(y)} labels for {len(X)} points: one label each is needed")
     return Points(X, y, None if features is None else [str(f) for f in features], name, label, row_names)
+
+
+def as_table(X, name):
+    """Refuse an array that is no table of numbers, or an empty one."""
+    if not isinstance(X, np.ndarray):
+        raise InputError(f"source={name!r} holds an X that is no array: (n, d) numbers are needed")
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise InputError(f"source={name!r} holds X of shape {X.shape} and type {X.dtype}: (n, d) numbers are needed")
+    if not X.size:
+        lacks = "columns" if len(X) else "rows"
+        raise InputError(f"source={name!r} holds X of shape {X.shape}, which has no {lacks}: points are needed")
 
 
 def as_labels(y, name, where):
     """Return labels as whole numbers or as text, or refuse what looks like measurements."""
     if y.ndim != 1:
         raise InputError(f"source={name!r}: {where} holds labels of shape {y.shape}, one label per point is needed")
+    if y.dtype.kind == "O" and not all(isinstance(value, str | bytes | int | float) for value in y):
+        raise InputError(f"source={name!r}: {where} holds {type(y[0]).__name__} objects, labels are texts or numbers")
     values, codes = np.unique(y.astype(str) if y.dtype.kind not in "biuf" else y, return_inverse=True)
     numbers = None
     if all(is_number(str(value)) for value in values):

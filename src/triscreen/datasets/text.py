@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import deque
 from itertools import islice
 from math import isfinite
 
@@ -15,13 +16,19 @@ from triscreen.datasets.table import LABELS, brief, columns_of, is_number, of_ta
 from triscreen.errors import InputError
 
 _HEAD = 20  # rows that tell whether there is a header
+# What a spreadsheet may take for a formula, or an escaped one.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def read_text(data, name, header, choice):
     """Return the points of a text; header: True, False, or None to look."""
     text = as_text(data, name)
     delimiter = delimiter_of(text, name)
-    head = [cells for _, cells in islice(rows(text, delimiter), _HEAD)]
+    if text.count('"') % 2 and delimiter is not None:
+        deque(rows(text, delimiter, name), maxlen=0)  # refuses a quote that is not closed: it would swallow rows
+    head = [cells for _, cells in islice(rows(text, delimiter, name), _HEAD)]
+    if not head:
+        raise InputError(f"source={name!r} has no rows: a table of points is needed")
     header = _has_header(head) if header is None else header
     titles = [cell.strip() for cell in head[0]] if header else None
     n_columns = len(head[0])
@@ -34,11 +41,13 @@ def read_text(data, name, header, choice):
         return lambda cell: float(known.setdefault(cell.strip(), len(known)))
 
     converters = {column: coded(known) for column, known in codes.items()}
-    converters.update({c: lambda _: 0.0 for c in range(n_columns) if c not in codes and c not in roles.features})
+    others = set(range(n_columns)).difference(codes, roles.features)
+    converters.update({column: lambda _: 0.0 for column in others})
     try:
         table = np.loadtxt(
-            _without_first(text) if header else io.StringIO(text, newline=""),
-            delimiter=delimiter, comments=None, quotechar='"', converters=converters, ndmin=2, encoding="utf-8",
+            _without_first(text, delimiter, name) if header else io.StringIO(text, newline=""),
+            delimiter=delimiter, comments=None, quotechar=None if delimiter is None else '"',
+            converters=converters, ndmin=2, encoding="utf-8",
         )  # fmt: skip
         good = table.shape[1] == n_columns and np.isfinite(table).all() and not any("" in k for k in codes.values())
     except ValueError as err:
@@ -50,7 +59,7 @@ def read_text(data, name, header, choice):
     def values(column):
         if column is None:
             return None
-        return np.array(list(codes[column]))[table[:, column].astype(int)]
+        return np.array([unescaped(cell) for cell in codes[column]])[table[:, column].astype(int)]
 
     X = np.ascontiguousarray(table[:, roles.features])
     return of_table(X, values(roles.label), values(roles.names), roles, titles, name)
@@ -69,30 +78,46 @@ def delimiter_of(text, name):
     """Return the separator of columns: by the name of the file, or the first of a few that its first line has."""
     if name.endswith(".tsv"):
         return "\t"
-    line = next(line for line in io.StringIO(text) if line.strip())
+    line = next((line for line in io.StringIO(text) if line.strip()), "")
     line = re.sub(r'"[^"]*"', "", line)
     return next((sign for sign in "\t;," if sign in line), None)
 
 
-def rows(text, delimiter):
+def rows(text, delimiter, name):
     """Yield (line, cells) for each row that is not blank."""
-    stream = io.StringIO(text, newline="")
+    yield from _rows_of(io.StringIO(text, newline=""), delimiter, name)
+
+
+def _rows_of(stream, delimiter, name):
     if delimiter is None:
         yield from ((number, line.split()) for number, line in enumerate(stream, 1) if line.strip())
-    else:
-        reader = csv.reader(stream, delimiter=delimiter)
-        try:
-            yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
-        except csv.Error as err:
-            raise InputError(f"source, line {reader.line_num}: no table can be read here ({err})") from None
+        return
+    reader, line = csv.reader(stream, delimiter=delimiter, strict=True), 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, cells
+            line = reader.line_num + 1
+    except csv.Error as err:
+        why = 'a quote (") that begins in this row is not closed' if "end of data" in str(err) else f"no table ({err})"
+        raise InputError(f"source={name!r}, line {line}: {why}, put the row right") from None
 
 
-def _without_first(text):
+def _without_first(text, delimiter, name):
     """Return the text as a stream, past its first row that is not blank."""
     stream = io.StringIO(text, newline="")
-    while not stream.readline().strip():
-        pass
+    next(_rows_of(stream, delimiter, name))
     return stream
+
+
+def escaped(cell):
+    """Return a text as a cell that no spreadsheet takes for a formula; numbers stay as they are."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell) else cell
+
+
+def unescaped(cell):
+    """Return the text that `escaped` made a cell of."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _has_header(head):
@@ -114,7 +139,7 @@ def _has_header(head):
 def _explain(text, delimiter, header, titles, n_columns, roles, name):
     """Refuse a text that is no table of numbers, with the first place that is wrong."""
     others = [column for column in (roles.label, roles.names) if column is not None]
-    for line, cells in islice(rows(text, delimiter), 1 if header else 0, None):
+    for line, cells in islice(rows(text, delimiter, name), 1 if header else 0, None):
         if len(cells) != n_columns:
             raise InputError(
                 f"source={name!r}, line {line}: it has {len(cells)} columns, the first line has {n_columns}"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+from math import inf
+
 import numpy as np
 
+from triscreen._validation import as_positive
 from triscreen.errors import InputError
-from triscreen.report import maps
+from triscreen.report import maps as screening_maps
 from triscreen.selection import comparison_error, neighbour_error
 
 _FRAMES, _POINTS = 60, 600
@@ -14,7 +19,7 @@ _STOPS, _FEW_STOPS, _MANY, _MOST = 16, 8, 300_000, 3_000_000
 
 
 def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None, feature_names=None, source="",
-           k=3):  # fmt: skip
+           k=3, maps=True, max_seconds=None):  # fmt: skip
     """Collect what `write_report` shows, and keep it as ``path.facts``; `triscreen.save` saves it with the path.
 
     Parameters
@@ -32,60 +37,132 @@ def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None,
     source : str
         What the data are called.
     k : int
+    maps : bool
+        Whether to solve the problem again at some lambdas, to show what each sphere proves.
+    max_seconds : float, optional
+        Of lambdas that would be shown, as many as there is time for, spread over the path: at least one.
 
     Returns
     -------
     dict
+        Its ``left_out`` says in words what there was no time for.
     """
+    max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
+    end = inf if max_seconds is None else time.perf_counter() + max_seconds
     X = np.asarray(X, dtype=float)
     if not len(path):
         raise InputError("path has no lambda: there is nothing to report")
     if X.shape != (len(X), path.n_features) or len(X) != problem.n_points:
         raise InputError(f"X has shape {X.shape}: the path was learned from {problem.n_points} points of "
                          f"{path.n_features} features")  # fmt: skip
-    frames = _spread(len(path), _FRAMES)
     facts = {
         "source": str(source),
         "n_points": len(X),
         "n_pairs": problem.triplets.n_pairs,
         "feature_names": [str(name) for name in feature_names] if feature_names is not None else None,
         "feature_spread": X.std(axis=0),
-        "frames": frames,
         "classes": None,
         "k": k,
+        "left_out": [],
     }
+    codes = np.zeros(len(X), dtype=int)
     if y is not None:
         classes, codes = np.unique(y, return_inverse=True)
         facts["classes"] = [str(name) for name in classes]
-    sample = _sample(codes if y is not None else np.zeros(len(X), dtype=int))
+    sample = _sample(codes)
     if y is not None:
         facts["sample_classes"] = codes[sample]
-    facts["before"], facts["after"] = _views(path, X[sample], frames)
-    error = None
-    if comparisons_test is not None and len(comparisons_test):
-        facts["n_test"], facts["error_of"] = len(comparisons_test), "comparisons"
-
-        def error(L):
-            return comparison_error(_mapped(X, L), comparisons_test)
-
-    elif X_test is not None and y is not None and len(X_test):
-        facts["n_test"], facts["error_of"] = len(X_test), "neighbours"
-
-        def error(L):
-            return neighbour_error(_mapped(X, L), y, _mapped(X_test, L), y_test, k)
-
-    if error is not None:
-        facts["error_before"] = error(None)
-        facts["errors"] = np.array([error(path.components(t)) for t in frames])
+    error = _error_of(facts, X, y, X_test, y_test, comparisons_test, k)
+    _add_frames(facts, path, X[sample], error, end)
     triplets = problem.triplets
-    if len(path) > 1 and triplets.numbered and triplets.n_triplets < _MOST:
-        stops = 1 + _spread(len(path) - 1, _STOPS if triplets.n_triplets < _MANY else _FEW_STOPS)
-        facts["stops"] = stops
-        facts["rates"] = maps.rates_by_sphere(problem, path, stops)
-        facts["dynamic_iterations"], facts["dynamic"] = maps.dynamic_map(problem, path, stops)
-        facts["ranges"] = maps.range_map(problem, path, stops)[:, frames]
+    if maps and len(path) > 1 and triplets.numbered and triplets.n_triplets < _MOST:
+        _add_maps(facts, path, problem, end)
     path.facts = facts
     return facts
+
+
+def _error_of(facts, X, y, X_test, y_test, comparisons_test, k):
+    """Return a function of a metric's factor (None: Euclid) that gives the held-out error; None: nothing is."""
+    if comparisons_test is not None and len(comparisons_test):
+        facts["n_test"], facts["error_of"] = len(comparisons_test), "comparisons"
+        return lambda L: comparison_error(_mapped(X, L), comparisons_test)
+    if X_test is not None and y is not None and len(X_test):
+        facts["n_test"], facts["error_of"] = len(X_test), "neighbours"
+        return lambda L: neighbour_error(_mapped(X, L), y, _mapped(X_test, L), y_test, k)
+    return None
+
+
+def _add_frames(facts, path, X, error, end):
+    """Add views of the points and errors at some lambdas, as many as there is time for."""
+    if error is not None and time.perf_counter() >= end:
+        error = None
+        facts["left_out"].append("errors")
+    if error is not None:
+        facts["error_before"] = error(None)
+    views, errors, wanted = {}, {}, _spread(len(path), _FRAMES)
+    for t in _in_time(_coarse_to_fine(wanted), end):
+        L = path.components(t)
+        views[t] = _flat(X @ L.T)
+        if error is not None:
+            errors[t] = error(L)
+    if len(views) < len(wanted):
+        facts["left_out"].append(f"{len(wanted) - len(views)} of the {len(wanted)} lambdas to show")
+    facts["frames"] = frames = np.array(sorted(views))
+    if errors:
+        facts["errors"] = np.array([errors[t] for t in frames])
+    facts["before"] = last = _flat(X)
+    facts["after"] = np.empty((len(frames), len(X), 2), dtype=np.float32)
+    for place, t in enumerate(frames):
+        facts["after"][place] = last = _turned(views[t], last)
+    facts["before"] = facts["before"].astype(np.float32)
+
+
+def _add_maps(facts, path, problem, end):
+    """Add what screening can prove from some of the solutions, as many as there is time for."""
+    few = problem.triplets.n_triplets >= _MANY
+    wanted = 1 + _spread(len(path) - 1, _FEW_STOPS if few else _STOPS)
+    done = {}
+    for t in _in_time(_coarse_to_fine(wanted), end, least=0):
+        left = None if end == inf else max(end - time.perf_counter(), 1e-3)
+        rates, dynamic, ranges = (
+            show(problem, path, [t])
+            for show in (
+                partial(screening_maps.rates_by_sphere, max_seconds=left),
+                partial(screening_maps.dynamic_map, max_seconds=left),
+                screening_maps.range_map,
+            )
+        )
+        if time.perf_counter() < end:  # otherwise its solves may have been cut short
+            done[t] = rates, dynamic[1][0], ranges[0]
+    if len(done) < len(wanted):
+        facts["left_out"].append(f"{len(wanted) - len(done)} of the {len(wanted)} lambdas of the maps")
+    if not done:
+        return
+    facts["stops"] = stops = np.array(sorted(done))
+    facts["rates"] = {name: [done[t][0][name][0] for t in stops] for name in done[stops[0]][0]}
+    longest = max(len(done[t][1]) for t in stops)
+    facts["dynamic_iterations"] = screening_maps.EVERY * np.arange(longest)
+    facts["dynamic"] = np.full((len(stops), longest), np.nan)
+    for row, t in zip(facts["dynamic"], stops, strict=True):
+        row[: len(done[t][1])] = done[t][1]
+    facts["ranges"] = np.array([done[t][2] for t in stops])[:, facts["frames"]]
+
+
+def _in_time(items, end, least=1):
+    """Yield items while there is time, so many at least: the next one is expected to take as long as the last."""
+    now, last = time.perf_counter(), 0.0
+    for place, item in enumerate(items):
+        if place >= least and now + last >= end:
+            return
+        yield item
+        begin, now = now, time.perf_counter()
+        last = now - begin
+
+
+def _coarse_to_fine(values):
+    """Return the values in another order, such that however many come first are spread over all of them."""
+    sizes = (2**power + 1 for power in range(1 + len(values).bit_length()))
+    return list(dict.fromkeys(values[place].item() for size in sizes for place in _spread(len(values), size)))
 
 
 def _spread(n, most):
@@ -101,28 +178,19 @@ def _sample(codes):
     return np.sort(order[_spread(len(codes), _POINTS)])
 
 
-def _views(path, X, frames):
-    """Return (points before, points at each frame): the two widest directions, turned to follow each other."""
-    before = _flat(X, None)
-    after = np.empty((len(frames), len(X), 2), dtype=np.float32)
-    last = before
-    for place, t in enumerate(frames):
-        last = _flat(X @ path.components(t).T, last)
-        after[place] = last
-    return before.astype(np.float32), after
-
-
-def _flat(Z, like):
-    """Return Z's two principal coordinates, of mean square 1, turned and mirrored to be close to ``like``."""
+def _flat(Z):
+    """Return Z's two principal coordinates, of mean square 1."""
     Z = Z - Z.mean(axis=0)
     if Z.shape[1] < 2:
         Z = np.hstack([Z, np.zeros((len(Z), 2 - Z.shape[1]))])
     _, _, axes = np.linalg.svd(Z, full_matrices=False)
     flat = Z @ axes[:2].T if len(axes) > 1 else np.hstack([Z[:, :1], np.zeros((len(Z), 1))])
     size = np.sqrt(np.square(flat).mean())
-    flat = flat / size if size > 0 else flat
-    if like is None:
-        return flat
+    return flat / size if size > 0 else flat
+
+
+def _turned(flat, like):
+    """Return points in the plane, turned and mirrored to be close to others."""
     left, _, right = np.linalg.svd(flat.T @ like)
     return flat @ (left @ right)
 

@@ -18,35 +18,36 @@ CASES = (
     ("gb", "sphere"), ("gb", "linear"), ("pgb", "sphere"), ("dgb", "sphere"), ("cdgb", "sphere"), ("rrpb", "sphere"),
     ("mid", "sphere"),
 )  # fmt: skip
-_EVERY = 2
+EVERY = 2
 _NEVER = 10**9
 
 
-def rates_by_sphere(problem, path, stops):
+def rates_by_sphere(problem, path, stops, max_seconds=None):
     """Return {"sphere + rule": shares}: what each proves at each stop from the solution before it, at once."""
     rates = {f"{sphere} + {rule}": [] for sphere, rule in CASES}
     for t in stops:
         for sphere, rule in CASES:
             screening = Screening(sphere, rule=rule, every=_NEVER)
-            sol = _solve(problem, path.lambdas[t], 1e-14, path[t - 1], screening, max_iter=1)
+            sol = _solve(problem, path.lambdas[t], 1e-14, path[t - 1], screening, max_iter=1, max_seconds=max_seconds)
             decided = sum(event["L"] + event["R"] for event in sol.screening if event["n_iter"] == 0)
             rates[f"{sphere} + {rule}"].append(decided / problem.triplets.n_triplets)
     return rates
 
 
-def dynamic_map(problem, path, stops, sphere="pgb"):
+def dynamic_map(problem, path, stops, sphere="pgb", max_seconds=None):
     """Return (iterations, shares): one row per stop, what is decided after so many iterations; NaN after the end."""
     rows = []
     for t in stops:
-        screening = Screening(("rrpb", sphere), every=_EVERY)
-        sol = _solve(problem, path.lambdas[t], path.tol, path[t - 1], screening, max_iter=400, solver="bb")
+        screening = Screening(("rrpb", sphere), every=EVERY)
+        sol = _solve(problem, path.lambdas[t], path.tol, path[t - 1], screening, max_iter=400, solver="bb",
+                     max_seconds=max_seconds)  # fmt: skip
         decided = 1 - sol.history["undecided"] / problem.triplets.n_triplets
-        rows.append(decided[::_EVERY] if len(decided) else np.zeros(1))
+        rows.append(decided[::EVERY] if len(decided) else np.zeros(1))
     longest = max(map(len, rows), default=0)
     shares = np.full((len(rows), longest), np.nan)
     for row, values in zip(shares, rows, strict=True):
         row[: len(values)] = values
-    return _EVERY * np.arange(longest), shares
+    return EVERY * np.arange(longest), shares
 
 
 def range_map(problem, path, stops):

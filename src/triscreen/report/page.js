@@ -6,6 +6,8 @@ const frameShare = D.frames.map((t) => share[t]);
 const colours = ["#3b82c4", "#d9730d", "#2f9e6e", "#c2458f", "#8a6fd1", "#b08900", "#1f9bb0", "#d1495b", "#6b8f23", "#8c6d5a"];
 const symbols = ["circle", "square", "diamond", "triangle-up", "cross", "x", "pentagon", "star", "triangle-down", "hexagon"];
 const percent = (value, digits = 1) => (100 * value).toFixed(digits) + " %";
+// Plotly takes texts for markup: names from the data are shown as they are.
+const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
 const lambdaAxis = { title: { text: "lambda / its first value" }, type: "log", autorange: "reversed", dtick: 1, exponentformat: "power" };
@@ -23,8 +25,8 @@ if (D.after) {
   const groups = D.classes ? D.classes.map((_, c) => D.sample_classes.flatMap((code, i) => (code === c ? [i] : []))) : [D.before.map((_, i) => i)];
   const part = (points, group, axis) => group.map((i) => points[i][axis]);
   const scatter = (points, axes, legend) => groups.map((group, c) => ({ x: part(points, group, 0), y: part(points, group, 1), xaxis: axes[0],
-    yaxis: axes[1], name: D.classes ? D.classes[c] : "points", legendgroup: String(c), showlegend: legend && D.classes !== null && groups.length <= 12,
-    mode: "markers", type: "scatter", hoverinfo: "name", marker: { size: 6, opacity: 0.8, color: colours[c % 10], symbol: symbols[c % 10] } }));
+    yaxis: axes[1], name: D.classes ? plain(D.classes[c]) : "points", legendgroup: String(c), showlegend: legend && D.classes !== null && groups.length <= 12,
+    mode: "markers", type: "scatter", hoverinfo: "name", hoverlabel: { namelength: -1 }, marker: { size: 6, opacity: 0.8, color: colours[c % 10], symbol: symbols[c % 10] } }));
   const bare = { showticklabels: false, zeroline: false };
   add("learned", "points", "The points, before and after",
     "Each point along the two directions in which the points spread most: left by plain Euclidean distance, right by the learned metric. " +
@@ -41,7 +43,7 @@ add("learned", "spectrum", "How many directions the metric uses",
   (f) => [[{ x: ranks(f), y: D.spectrum[f], type: "bar", marker: { color: css("--accent") }, hovertemplate: "%{x}: %{y:.1%}<extra></extra>" }],
     { xaxis: { title: { text: "direction" } }, yaxis: { title: { text: "share" }, tickformat: ".0%", rangemode: "tozero" } }],
   (f) => [{ x: [ranks(f)], y: [D.spectrum[f]] }, [0]]);
-const bars = (f) => [...D.features[f]].reverse();
+const bars = (f) => D.features[f].map(([name, share]) => [plain(name), share]).reverse();
 add("learned", "features", "Which features weigh most",
   "Share of the squared distance between two points that a feature brings by itself, the largest fifteen.",
   (f) => [[{ y: bars(f).map((b) => b[0]), x: bars(f).map((b) => b[1]), type: "bar", orientation: "h", marker: { color: css("--accent") },

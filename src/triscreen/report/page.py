@@ -38,7 +38,7 @@ def write_report(path, file):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(path, os.path.join(folder, "report.html"))
     """
-    page = render(path).encode()
+    page = render(path).encode("utf-8", "replace")  # a name of a file need not be text
     with replacing(file) as stream:
         stream.write(page)
 
@@ -53,9 +53,9 @@ def render(path):
         raise InputError("plotly is not installed: reports need it (pip install 'triscreen[report]')") from None
     data = numbers_of(path)
     here = resources.files("triscreen.report")
-    return Template(here.joinpath("page.html").read_text()).substitute(
+    return Template(here.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(data["title"]),
-        css=here.joinpath("page.css").read_text(),
+        css=here.joinpath("page.css").read_text(encoding="utf-8"),
         tiles="\n".join(_tiles(data)),
         table=_table(data),
         last=len(data["frames"]) - 1,
@@ -63,7 +63,7 @@ def render(path):
         # A script ends at the first "</", whatever it is in.
         data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         plotly=get_plotlyjs(),
-        script=here.joinpath("page.js").read_text(),
+        script=here.joinpath("page.js").read_text(encoding="utf-8"),
     )
 
 

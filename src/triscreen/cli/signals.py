@@ -1,0 +1,59 @@
+"""Ctrl-C and SIGTERM from the first line of the command on: one line on stderr, exit code 130 or 143, no traceback.
+
+It imports next to nothing, so that `listen` comes before everything that is slow to import.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+received = None  # the signal that stops this command
+_phase = "starting"  # then running, keeping, ended
+
+
+def listen():
+    """Take over the signals that stop a command, unless whoever started it had them ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def enter(phase):
+    """Say what a signal meets.
+
+    "starting": nothing is done yet, the process ends at once. "running": the command is stopped by KeyboardInterrupt,
+    except amid an import, where that would be swallowed or become another error: the process ends. "keeping": there
+    is work to keep, always KeyboardInterrupt. "ended": too late to stop anything.
+    """
+    global _phase
+    _phase = phase
+
+
+def stopped(err):
+    """Tell whether an error is the work of a signal; amid an import Ctrl-C can end as an error of any class."""
+    return isinstance(err, KeyboardInterrupt) or received is not None
+
+
+def code():
+    """Return the exit code of a command that was stopped, as shells have it."""
+    return 128 + (received or signal.SIGINT)
+
+
+def _stop(number, frame):
+    global received
+    if _phase == "ended":
+        return
+    received = number
+    if _phase == "starting" or (_phase == "running" and _importing(frame)):
+        os.write(2, b"triscreen: interrupted\n")
+        os._exit(code())
+    raise KeyboardInterrupt
+
+
+def _importing(frame):
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
