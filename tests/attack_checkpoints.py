@@ -217,7 +217,7 @@ LONG = {
     "forged": 150,
     "commands": (6, 16),
 }
-QUICK = {"names": ["given", "cv"], "kills": 2, "between": 31, "rounds": (20, 8, 12), "forged": 15, "commands": None}
+QUICK = {"names": ["given", "cv"], "kills": 2, "between": 60, "rounds": (12, 6, 8), "forged": 8, "commands": None}
 
 
 def main(*words):
