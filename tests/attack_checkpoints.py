@@ -184,9 +184,8 @@ def attack_commands(folder, chance, kills, damages):
 
 
 def attack(folder, *, names, kills, between, rounds, forged, commands, seed=0):
-    """Do all of it to the runs of these names; return {attack: Counter of outcomes}."""
+    """Do all of it to the runs of these names; yield (attack, Counter of outcomes)."""
     chance, folder = random.Random(seed), Path(folder)
-    report = {}
     foreign = strangers(folder / "strangers")
     for name in names:
         run = targets()[name]
@@ -194,21 +193,20 @@ def attack(folder, *, names, kills, between, rounds, forged, commands, seed=0):
         place.mkdir()
         whole = run(place / "whole")
         require(run(place / "whole") == whole, "not the same bits")
-        report[f"kills of {name}"] = kill(run, place / "killed", whole, chance, kills)
+        yield f"kills of {name}", kill(run, place / "killed", whole, chance, kills)
         if between:
-            report[f"kills between two calls, {name}"] = kill_between(run, place / "between", whole, between)
-            report[f"no room, {name}"] = fill_the_disk(run, place / "full", whole, between)
+            yield f"kills between two calls, {name}", kill_between(run, place / "between", whole, between)
+            yield f"no room, {name}", fill_the_disk(run, place / "full", whole, between)
         for attacked, outcomes in attack_files(place, chance, rounds, run, whole, foreign).items():
-            report[f"{attacked}, {name}"] = outcomes
+            yield f"{attacked}, {name}", outcomes
     run = targets()["given"]
     whole = run(folder / "given" / "whole")
-    report["ended by SIGTERM"] = kill(run, folder / "ended", whole, chance, kills, (signal.SIGTERM, signal.SIGINT))
-    report["limits on files"] = limit_the_files(run, folder / "limited", whole)
-    report["forged seals"] = forge(folder / "given", chance, run, forged)
+    yield "ended by SIGTERM", kill(run, folder / "ended", whole, chance, kills, (signal.SIGTERM, signal.SIGINT))
+    yield "limits on files", limit_the_files(run, folder / "limited", whole)
+    yield "forged seals", forge(folder / "given", chance, run, forged)
     if commands:
-        report["a real full disk"] = fill_a_real_disk(run, whole) or Counter({"skipped": 1})
-        report["command line"] = attack_commands(folder, chance, *commands)
-    return report
+        yield "a real full disk", fill_a_real_disk(run, whole) or Counter({"skipped": 1})
+        yield "command line", attack_commands(folder, chance, *commands)
 
 
 LONG = {
@@ -219,7 +217,7 @@ LONG = {
     "forged": 150,
     "commands": (6, 16),
 }
-QUICK = {"names": ["given", "cv"], "kills": 2, "between": 0, "rounds": (25, 10, 15), "forged": 15, "commands": None}
+QUICK = {"names": ["given", "cv"], "kills": 2, "between": 60, "rounds": (12, 6, 8), "forged": 8, "commands": None}
 
 
 def main(*words):
@@ -229,10 +227,9 @@ def main(*words):
     warnings.simplefilter("ignore", DeprecationWarning)  # forks are meant
     begin, total = time.time(), Counter()
     with tempfile.TemporaryDirectory() as folder:
-        report = attack(folder, **(QUICK if "--quick" in words else LONG), seed=seed)
-    for name, outcomes in report.items():
-        print(f"{name:45} {json.dumps(dict(outcomes))}")
-        total.update(outcomes)
+        for name, outcomes in attack(folder, **(QUICK if "--quick" in words else LONG), seed=seed):
+            print(f"{name:45} {json.dumps(dict(outcomes))}", flush=True)
+            total.update(outcomes)
     print(f"{'all':45} {json.dumps(dict(total))}, {time.time() - begin:.0f} s: nothing lost, nothing believed")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -273,6 +275,19 @@ def test_entries_are_written_once(tmp_path):
     for name, stat in before.items():
         assert (folder / name).stat().st_ino == stat.st_ino
         assert (folder / name).stat().st_mtime_ns == stat.st_mtime_ns
+
+
+def test_lists_in_lists_do_not_exhaust_the_stack(tmp_path):
+    folder = make_run(tmp_path / "a")
+    for depth in (200, 300, 400, 600, 900, 5000):
+        with zipfile.ZipFile(folder / "000003.tsc") as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        members["header.json"] = re.sub(rb'"step": [^,}]*', b'"step": ' + b"[" * depth + b"]" * depth,
+                                        members["header.json"])  # fmt: skip
+        with zipfile.ZipFile(folder / "000003.tsc", "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        assert refusal(Checkpoint, folder, IDENTITY).startswith(f"checkpoint='{folder}'")
 
 
 def edited(file, change):

@@ -60,7 +60,10 @@ class Written:
     """
 
     def __init__(self):
-        self.files, self.folders = [], []
+        self._files, self._folders = {}, {}  # as sets that keep their order
+
+    files = property(lambda self: list(self._files))
+    folders = property(lambda self: list(self._folders))
 
     def remove(self):
         """Remove these files, one by one, and then those of their folders that are empty; return whether all went.
@@ -75,10 +78,10 @@ class Written:
                 folder.rmdir()
         return not any(path.exists() for path in (*self.files, *self.folders))
 
-    def _add(self, paths, path):
-        path = Path(os.path.abspath(path))  # a run may change its working directory
-        if path not in paths:
-            paths.append(path)
+    def add(self, files=(), folders=()):
+        """Take up files and folders of a run."""
+        for known, paths in ((self._files, files), (self._folders, folders)):
+            known.update((Path(os.path.abspath(path)), None) for path in paths)  # a run may change its directory
 
 
 @contextlib.contextmanager
@@ -112,8 +115,8 @@ class Found(NamedTuple):
 
     identity: dict | None = None
     version: int = 0
-    entries: list = []  # noqa: RUF012
-    seals: list = []  # noqa: RUF012
+    entries: list | tuple = ()
+    seals: list | tuple = ()
     old: int = 0
     state: tuple | None = None
     states: tuple = ()
@@ -144,7 +147,10 @@ def look(folder):
                 f"{name} holds {names[0]!r} but no checkpoint: the folder must be new, empty or that of this run"
             )
         return Found()
-    return _Look(folder, name, names).found
+    try:
+        return _Look(folder, name, names).found
+    except RecursionError:
+        raise InputError(f"{name} holds lists in lists too deep to be a run's; use another folder {_LEFT}") from None
 
 
 class _Look:
@@ -307,7 +313,7 @@ class Checkpoint:
 
     def entries(self):
         """Return the list of (meta, arrays), in the order in which they were appended; read and checked anew."""
-        return look(self.folder).entries
+        return list(look(self.folder).entries)
 
     def state(self):
         """Return the (meta, arrays) that the last entry goes on from, or None; read and checked anew."""
@@ -365,8 +371,7 @@ class Checkpoint:
         if re.fullmatch(r"round-[0-9]+-.+", self.folder.name):  # one of the paths of a cross-validation
             folders.insert(0, self.folder.parent)
         for record in self._records:
-            for folder in folders:
-                record._add(record.folders, folder)
+            record.add(folders=folders)
         for name in os.listdir(self.folder):
             if re.fullmatch(_LEFTOVER, name):
                 (self.folder / name).unlink(missing_ok=True)
@@ -381,8 +386,7 @@ class Checkpoint:
 
     def _own(self, *files):
         for record in self._records:
-            for file in files:
-                record._add(record.files, file)
+            record.add(files)
 
     def _listed(self):
         """Return what can be seen of the folder without reading any file."""

@@ -145,3 +145,17 @@ def test_a_cross_validation_refuses_folders_of_another(wine, tmp_path):
     (tmp_path / "b" / "notes").touch()
     assert written.remove()
     assert not (tmp_path / "a").exists()
+
+
+def test_a_cross_validation_looks_at_all_its_folders_before_it_works_in_one(wine, tmp_path):
+    X, y = wine
+    model = ts.TripletMetricCV(cv=3, ratios=3, checkpoint=tmp_path / "a")
+    model.fit(X, y)
+    shutil.rmtree(tmp_path / "a" / "round-1-fold-0")
+    entry = tmp_path / "a" / "round-1-all" / "000001.tsc"
+    entry.write_bytes(entry.read_bytes()[:-20])
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    with pytest.raises(ts.InputError, match=r"checkpoint=.*round-1-all': '000001.tsc' is damaged"):
+        model.fit(X, y)
+    assert before == {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert not (tmp_path / "a" / "round-1-fold-0").exists()

@@ -56,29 +56,25 @@ def take_up(found, folder, problem, grid):
 def _row(number, meta, arrays, name):
     """Return the row of an entry whose numbers are numbers."""
     told, factor = meta.get("row"), arrays.get("factor")
-    wrong = None
     if type(told) is not dict or told.keys() != _NAMES or factor is None:
-        wrong = "is no entry of a path"
-    else:
-        wrong = next((key for key in NUMBERS if not _is_number(told[key])), None)
-        wrong = wrong or next((key for key in ("lam", "loss", "primal") if not math.isfinite(told[key])), None)
-        wrong = wrong or (None if type(told["stopped_by"]) is str else "stopped_by")
-        wrong = wrong or (None if type(told["n_iter"]) is int else "n_iter")
-        wrong = wrong or (None if _are_events(told["events"]) else "events")
-        wrong = wrong and f"has {wrong}={told[wrong]!r:.40}"
-        if not wrong and not (told["lam"] > 0 and told["primal"] != 0):
-            wrong = f"has lam={told['lam']!r} and primal={told['primal']!r}"
-    if wrong:
-        raise _refusal(name, f"{entry_name(number)!r} {wrong}")
+        raise _refusal(name, f"{entry_name(number)!r} is no entry of a path")
+    good = {key: _is_number(told[key]) for key in NUMBERS}
+    good["n_iter"] = type(told["n_iter"]) is int
+    good["stopped_by"] = type(told["stopped_by"]) is str
+    good["events"] = type(told["events"]) is list and all(type(event) is dict for event in told["events"])
+    good["lam"] = good["lam"] and 0 < told["lam"] < math.inf
+    good["loss"] = good["loss"] and math.isfinite(told["loss"])
+    good["primal"] = good["primal"] and math.isfinite(told["primal"]) and told["primal"] != 0  # gaps are relative to it
+    bad = next((key for key in good if not good[key]), None)
+    if bad:
+        raise _refusal(name, f"{entry_name(number)!r} has {bad}={told[bad]!r:.40}")
     return Row(**told, factor=factor)
 
 
 def _misfit(row, rows, problem, grid):
     """Return what is wrong about a row after those before, or None."""
-    dim = problem.points.shape[1]
-    factor = row.factor
-    shape = factor.shape[:1] if problem.cone.shape(dim) == (dim, dim) and factor.ndim == 2 else factor.shape
-    if shape != (dim,) or factor.ndim != len(problem.cone.shape(dim)):
+    dim, factor = problem.points.shape[1], row.factor
+    if factor.ndim != len(problem.cone.shape(dim)) or factor.shape[0] != dim:
         return f"has a metric of shape {factor.shape}, and the points have {dim} dimensions"
     if factor.dtype != np.float64 or not np.isfinite(factor).all():
         return "has a metric that is not of finite numbers"
@@ -163,7 +159,7 @@ def restore(walk, state, folder):
 
 
 def _is_number(value):
-    return type(value) in (int, float) and not math.isnan(value)
+    return value == value if type(value) is float else type(value) is int and abs(value) < 2**63
 
 
 def _are_numbers(values, length=None):
@@ -172,10 +168,6 @@ def _are_numbers(values, length=None):
 
 def _are_working(values):
     return type(values) is list and len(values) == 2 and _is_number(values[0]) and type(values[1]) is bool
-
-
-def _are_events(events):
-    return type(events) is list and all(type(event) is dict for event in events)
 
 
 def _named(folder):
