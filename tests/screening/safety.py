@@ -1,14 +1,20 @@
-"""The safety sweep: every triplet screened by any sphere, rule or range, from any reference, against a reference
-optimum.
+"""The safety sweep: every triplet screened by any sphere, rule, range or tube, from any reference, at any scale.
+
+Each decision is compared with a reference optimum.
 
 A decision is wrong if the reference optimum has the triplet on the other side by more than |H| times its certified
 radius (plus the bound on the rounding of the check itself); closer ones cannot be judged and are counted apart.
 
-    python tests/screening/safety.py [problems]      the long run; 2,700 seeds by default, some 2,000 problems
+A sphere holds for every H, not only for those of its problem: each one is also tried on *probes*, triplets made to be
+hard for it. Half of them lie where the sphere rule just decides, half where the margin at the optimum is next to its
+limit. A decision is *hard* if either is within 1 % of |H| r.
+
+    python tests/screening/safety.py [seeds [first]]      the long run; 2,700 seeds by default, 4,700 problems
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import warnings
@@ -20,11 +26,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from general_ranges import general_form, general_ranges
+from probes import probe
+from tubes import tubes_at
 
 import triscreen as ts
 from problems import random_metric
 from triscreen.screening.ranges import rrpb_ranges
 from triscreen.screening.state import Screener
+from triscreen.units import LAMBDA, METRIC
 
 BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rrpb", "mid")
 KINDS = (
@@ -39,6 +48,8 @@ KINDS = (
     "mixed scales",
     "close pairs",
 )
+SCALES = (1.0, 1e45, 1e-45, 1e-60, 1e60, 1e30, 1e-30, 1e-12)
+REFUSED = (1e-150, 1e-100, 1e-71, 1e71, 1e100, 1e150)
 
 
 def make_points(seed):
@@ -67,6 +78,7 @@ def make_points(seed):
         X[n // 2 :] = X[: n - n // 2] + 10 ** rng.uniform(-10, -3) * rng.normal(size=(n - n // 2, d))
     elif kind == "mixed scales":
         X *= 10.0 ** rng.uniform(-4, 4, d)
+    X *= SCALES[seed // len(KINDS) % len(SCALES)]
     gamma = float(rng.choice([0.0, 1e-6, 1e-3, 0.05, 0.3, 1.0, 2.0], p=[0.1, 0.1, 0.1, 0.35, 0.2, 0.1, 0.05]))
     cone = "diagonal" if rng.uniform() < 0.35 else "psd"
     return rng, kind, X, y, ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma), cone
@@ -131,7 +143,7 @@ def margins_at(problem, M):
 def exact_margins(problem, best):
     """Margins at a reference optimum, and how far they may be from those at M*."""
     margins, errors, _ = margins_at(problem, problem.to_core(best.M)[0])
-    radius = np.sqrt(2 * (best.gap + best.rounding) / best.lam)
+    radius = problem.units.into(best.radius, METRIC)
     return margins, problem.norms * radius * (1 + 1e-9) + errors + 1e-15
 
 
@@ -181,14 +193,15 @@ def sweep_all(seeds):
             counts["problems"] += 1
             rng = np.random.default_rng(seed)
             lam = top * 10 ** rng.uniform(-2.5, 0.3)
-            hinge = problem.loss.gamma == 0
+            hinge, out = problem.loss.gamma == 0, problem.units.out
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ts.ConvergenceWarning)
                 tight = {"tol": 1e-7 if hinge else 1e-13, "screening": None, "max_iter": 1500}
-                best = ts.solve(twin, lam, **tight)
-                early = ts.solve(problem, lam, screening=None, tol=1e-15, max_iter=int(rng.integers(1, 8)))
-                lam0 = lam * rng.choice([1.1, 0.9, 1.5])
-                previous = ts.solve(problem, lam0, screening=None, tol=1e-4, max_iter=500)
+                best = ts.solve(twin, out(lam, LAMBDA), **tight)
+                few = int(rng.integers(1, 8))
+                early = ts.solve(problem, out(lam, LAMBDA), screening=None, tol=1e-15, max_iter=few)
+                lam0 = lam * float(rng.choice([1.1, 0.9, 1.5]))
+                previous = ts.solve(problem, out(lam0, LAMBDA), screening=None, tol=1e-4, max_iter=500)
             exact = exact_margins(twin, best)
             references = {
                 "early": (problem.to_core(early.M)[0], None),
@@ -236,16 +249,18 @@ def sweep(seeds):
             size = float(np.quantile(problem.norms, rng.uniform()))
             lam = max(size**2 * problem.triplets.total_weight * 10 ** rng.uniform(-2, 2), 1e-12 * top)
         hinge = problem.loss.gamma == 0
+        told = problem.units.out(lam, LAMBDA)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ts.ConvergenceWarning)
             tight = {"tol": 1e-7 if hinge else 1e-13, "screening": None, "max_iter": 1500}
-            best = ts.solve(problem, lam, **tight)
+            best = ts.solve(problem, told, **tight)
             if "near ties" in kind and best.M.any():
                 problem = with_near_ties(problem, X, best, rng)
-                best = ts.solve(problem, lam, start=best, **tight)
-            early = ts.solve(problem, lam, screening=None, tol=1e-15, max_iter=int(rng.integers(1, 8)))
-            lam0 = lam * rng.choice([1.1, 0.9, 1.5])
-            previous = ts.solve(problem, lam0, screening=None, tol=1e-4, max_iter=500)
+                best = ts.solve(problem, told, start=best, **tight)
+                lam = problem.units.into(told, LAMBDA)
+            early = ts.solve(problem, told, screening=None, tol=1e-15, max_iter=int(rng.integers(1, 8)))
+            lam0 = lam * float(rng.choice([1.1, 0.9, 1.5]))
+            previous = ts.solve(problem, problem.units.out(lam0, LAMBDA), screening=None, tol=1e-4, max_iter=500)
         core = problem.to_core(best.M)[0]
         exact = exact_margins(problem, best)
         size = float(np.linalg.norm(core)) or 1.0
@@ -268,13 +283,26 @@ def sweep(seeds):
                     screener = Screener(problem, ts.Screening((bound,), rule=rule), lam, 1e-6)
                     screener.start(e, other)
                     check(problem, screener.zones, exact, counts, f"{kind}, {name}, {bound}, {rule}, seed {seed}")
+                away = problem.units.into(best.radius, METRIC)
+                probe(problem, e, lam, other, bound, (core, away), rng, counts, f"{kind}, {name}, {bound}, seed {seed}")
             # and twice: the second time on the reduced problem
             screener = Screener(problem, ts.Screening(("mid", "pgb", "gb"), rule="semidefinite"), lam, 1e-6)
             screener.step(screener.start(e, other), 1)
             check(problem, screener.zones, exact, counts, f"{kind}, {name}, twice, seed {seed}")
             if other is not None:
                 ranges_at(problem, e, lam0, lam, exact, counts, f"{kind}, {name}, seed {seed}")
+        tubes_at(problem, lam, rng, counts, f"{kind}, seed {seed}")
     return counts
+
+
+def refused(counts):
+    """Scales that float64 has no lambda for are refused, all of them."""
+    for scale in REFUSED:
+        _, _, X, y, loss, cone = make_points(0)
+        for make in (ts.knn_triplets, ts.all_triplets):
+            with contextlib.suppress(ts.InputError):
+                ts.Problem(X * scale, make(X * scale, y, 2), loss=loss, cone=cone)
+                counts["wrong"] += 1
 
 
 def ranges_at(problem, e, lam0, lam, exact, counts, label):
@@ -310,10 +338,12 @@ def ranges_at(problem, e, lam0, lam, exact, counts, label):
 
 
 if __name__ == "__main__":
-    total, begin = int(sys.argv[1]) if len(sys.argv) > 1 else 2700, time.perf_counter()
-    counts = Counter()
-    for start in range(0, total, 50):
-        counts += sweep(range(start, min(start + 50, total)))
-        counts += sweep_all(range(start, min(start + 50, total)))
-        print(f"{start + 50:6d}  {time.perf_counter() - begin:7.0f} s  {dict(counts)}", flush=True)
+    total, first = (int(given) for given in (*sys.argv[1:], *("2700", "0")[len(sys.argv) - 1 :]))
+    begin, counts = time.perf_counter(), Counter()
+    refused(counts)
+    for start in range(first, first + total, 50):
+        seeds = range(start, min(start + 50, first + total))
+        counts += sweep(seeds)
+        counts += sweep_all(seeds)
+        print(f"{seeds.stop:6d}  {time.perf_counter() - begin:7.0f} s  {dict(counts)}", flush=True)
     sys.exit(1 if counts["wrong"] else 0)
