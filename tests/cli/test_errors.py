@@ -103,6 +103,12 @@ def test_max_seconds_is_for_the_whole_command(given, tmp_path, monkeypatch):
     assert told["stopped_by"] == "n_lambdas"
     assert "lambdas of the maps" in told["left_out"][-1]
     assert (tmp_path / "p.checkpoint").is_dir()
+    with monkeypatch.context() as patch:
+        patch.setattr(facts, "time", SimpleNamespace(perf_counter=iter(range(0, 10**9, 1000)).__next__))
+        patch.setattr("triscreen.cli.common.Clock.spent", lambda clock: 0.0)
+        done = invoke(*words, "--max-seconds", "5000")
+    assert "at the best lambda of 2 looked at" in done.err
+    assert sum(line.startswith("│") for line in done.err.splitlines()) == 6  # the table has them all the same
     done = invoke(*words, "--max-seconds", "5000")
     assert done.code == 0, done
     assert "going on from" in done.err
