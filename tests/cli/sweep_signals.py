@@ -81,7 +81,7 @@ def main(moments=60):
     """Try moments by the clock and by imports; return how many were wrong."""
     findings = 0
     for place in range(moments):
-        for how, early in ((lambda f, n, p=place: at_time(0.02 + 0.03 * p, n, f), True),
+        for how, early in ((lambda f, n, p=place: at_time(0.02 + 0.06 * p, n, f), True),
                            (lambda f, n, p=place: at_import(1 + 29 * p, n, f), False)):  # fmt: skip
             number = signal.SIGTERM if place % 3 == 2 else signal.SIGINT
             with tempfile.TemporaryDirectory() as folder:

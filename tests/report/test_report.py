@@ -167,6 +167,8 @@ def test_the_range_map_is_that_of_each_triplet(made):
 
 def test_facts_are_gathered_as_far_as_the_time_allows(made, monkeypatch):
     """A second passes with every look at the clock; what there is no time for is said, and the rest is the same."""
+    from types import SimpleNamespace
+
     from triscreen.report import facts as module
 
     path, problem, X, y, X_test, y_test = made
@@ -174,7 +176,7 @@ def test_facts_are_gathered_as_far_as_the_time_allows(made, monkeypatch):
     path = path.take(range(len(path)))
     seen = []
     for seconds in (3, 8, 25, 60, 10**6):
-        monkeypatch.setattr(module.time, "perf_counter", iter(range(10**6)).__next__)
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=iter(range(10**6)).__next__))
         facts = gather(path, problem, X, y, X_test, y_test, max_seconds=seconds)
         places = [whole["frames"].tolist().index(t) for t in facts["frames"]]
         np.testing.assert_array_equal(facts["errors"], whole["errors"][places])
@@ -222,15 +224,14 @@ def test_files_are_opened_as_utf8_whatever_the_locale():
     assert found
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_report_and_labels_in_a_locale_without_utf8(tmp_path, encoding):
+def test_a_report_and_labels_in_a_locale_without_utf8(tmp_path):
     import os
     import subprocess
     import sys
 
     text = "größe,名前\n" + "".join(f"{i % 7 + 9 * (i % 2)},{'猫犬'[i % 2]}\n" for i in range(30))
     (tmp_path / "päts.csv").write_text(text, encoding="utf-8")
-    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": encoding}
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
 
     def run(*words):
         command = [sys.executable, "-m", "triscreen", *words]
@@ -240,7 +241,9 @@ def test_a_report_and_labels_in_a_locale_without_utf8(tmp_path, encoding):
 
     small = ("-k", "2", "--tol", "1e-2")
     run("path", "päts.csv", "-o", "p", "--report", "r.html", "--n-lambdas", "3", *small)
-    assert "größe" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "“a is closer to b than to c”" in page
+    assert numbers(page)["features"][0][0][0] == "größe"
     run("fit", "päts.csv", "-o", "m", "--lam-ratio", "0.1", *small)
     out = run("transform", "m", "päts.csv", "--label", "名前")
     assert out.decode("utf-8").splitlines()[1].endswith(",猫")

@@ -206,10 +206,21 @@ def in_words(seconds):
     return f"{seconds:.2g} seconds"
 
 
+def as_utf8(word):
+    """Return a word of the command line as UTF-8 has it, as data do, where the locale has something else."""
+    try:
+        return os.fsencode(word).decode("utf-8")
+    except (TypeError, UnicodeDecodeError):  # None; or it was no UTF-8
+        return word
+
+
 def read(source, quiet=False, **choice):
     """Return the points of a source, and say on stderr which column was taken for the labels if nobody said so."""
     from triscreen.datasets import read_points
 
+    for name in ("label", "names"):
+        choice[name] = as_utf8(choice.get(name))
+    choice["drop"] = [as_utf8(column) for column in choice.get("drop", ())]
     points = read_points(source, **choice)
     guessed = points.label is not None and choice.get("label") is None and points.label.startswith("column")
     if guessed and not quiet:

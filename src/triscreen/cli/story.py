@@ -18,7 +18,8 @@ class Story:
         self.errors = (
             dict(zip(facts["frames"].tolist(), facts["errors"].tolist(), strict=True)) if "errors" in facts else {}
         )
-        places = list(self.errors) or range(len(path))
+        self.complete = not facts.get("left_out")
+        places = list(self.errors) if self.errors and self.complete else range(len(path))
         shown = {places[place] for place in np.linspace(0, len(places) - 1, _SHOWN).astype(int)}
         if self.errors:
             self.best = min(self.errors, key=self.errors.get)
@@ -33,7 +34,8 @@ class Story:
             f"{len(path)} metrics in {path.seconds.sum():.2g} s, largest relative gap {path.rel_gaps.max():.1e}"
         )
         if self.best is not None:
-            text += f"; held-out error {self.before:.1%} before, {self.errors[self.best]:.1%} at its best lambda"
+            best = "its best lambda" if self.complete else f"the best lambda of {len(self.errors)} looked at"
+            text += f"; held-out error {self.before:.1%} before, {self.errors[self.best]:.1%} at {best}"
         return text
 
     def numbers(self):
@@ -57,9 +59,12 @@ class Story:
         path, names = self.path, ["lambda", "irrelevant", "gap", "passes", "rank"]
         rows = [
             [f"{path.lambdas[t]:.3g}", f"{path.screening_rates[t]:.1%}", f"{path.rel_gaps[t]:.1e}",
-             f"{path.passes[t]:.1f}", len(path.components(t)), *([f"{self.errors[t]:.1%}"] if self.errors else [])]
+             f"{path.passes[t]:.1f}", len(path.components(t)), *([self._error(t)] if self.errors else [])]
             for t in self.shown
         ]  # fmt: skip
         marked = None if self.best is None else self.shown.index(self.best)
         table(names + (["error"] if self.errors else []), rows, marked, stderr)
         Console(stderr=stderr, soft_wrap=True, highlight=False).print(self.headline())
+
+    def _error(self, t):
+        return f"{self.errors[t]:.1%}" if t in self.errors else ""
