@@ -24,7 +24,7 @@ from triscreen.errors import InputError
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
 # Bytes, measured where most is alive: an evaluation takes 16 a pair (distance and weight); a path keeps two references,
 # the working set, the best and the last evaluation. Screening keeps a norm and a zone of each triplet.
-_PAIR, _TRIPLET = 170, 32
+_PAIR, _TRIPLET = 180, 32
 ONE_BY_ONE = 64  # more for a triplet, where a solver or a rule has numbers for each of them
 
 
