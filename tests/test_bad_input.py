@@ -172,3 +172,29 @@ def test_a_numpy_number_is_a_number():
     problem = make_case(0).problem
     assert ts.solve(problem, np.array(0.5)).converged
     assert ts.solve(problem, np.float32(0.5), max_iter=np.int64(500)).converged
+
+
+@pytest.mark.parametrize("name", ["M", "tocsr", "alpha", "lam", "steps", "components_", "n_triplets", "run"])
+def test_a_column_may_have_any_name(name):
+    """Tables give their columns as attributes: nothing may be guessed from those."""
+    pd = pytest.importorskip("pandas")
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    table = pd.DataFrame(X, columns=[name, "b"])
+    expected = ts.knn_triplets(X, y, 2).indices()
+    assert np.array_equal(ts.knn_triplets(table, y, 2).indices(), expected)
+    problem = ts.Problem(table, ts.knn_triplets(table, y, 2))
+    assert np.array_equal(problem.points, ts.Problem(X, ts.knn_triplets(X, y, 2)).points)
+    assert ts.TripletMetric(2).fit(table, y).components_.shape[1] == 2
+    square = pd.DataFrame(np.eye(2), columns=[name, "b"])
+    assert problem.certificate(square, 1.0).gap >= 0
+
+
+def test_a_solution_or_a_path_in_place_of_numbers_is_named():
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 2))
+    lam = 1.0 + problem.lambda_max()
+    sol, path = ts.solve(problem, lam), ts.solve_path(problem, lambdas=[lam])
+    with pytest.raises(ts.InputError, match=r"M is a Solution: pass its \.M$"):
+        problem.certificate(sol, 1.0)
+    with pytest.raises(ts.InputError, match=r"M is a Path: pass its \.M\(t\)$"):
+        problem.certificate(path, 1.0)

@@ -30,12 +30,14 @@ from triscreen.errors import DegenerateProblemWarning, InputError, OutOfTime
 from triscreen.losses import SmoothedHinge, check_loss
 from triscreen.span import span_basis
 from triscreen.triplets import TripletSet
+from triscreen.triplets.base import ONE_BY_ONE
 from triscreen.units import LAMBDA, MATRIX, METRIC, POINT, Units
 
 _SAMPLED_ANCHORS = 64
 _LARGEST_GAMMA = 1e4
 # |M| must be such that |M|^2 is a number: of the user's, and with some room inside.
 _LARGEST_METRIC, _LARGEST_INSIDE = 1e150, 1e140
+_ELEMENTS = 64  # arrays of the size of M that are alive at a time where most are: on a path
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Estimate:
     ----------
     n_triplets, n_pairs : int
     bytes : int
-        Of the problem and an evaluation.
+        Of the problem and the most that a solve or a path takes beside it: no more than the memory budget.
     seconds : float
         One pass: loss, gradient, dual and gap over all triplets.
     """
@@ -105,7 +107,8 @@ class Problem(Engine):
     n_jobs : int or None
         Threads at most; None: all cores, for as long as they help.
     memory_budget : float or None
-        Bytes that the problem and its evaluations may take; more is refused before work starts.
+        Bytes that the problem and whatever is done with it (solve, path, screening) may take at most; more is refused
+        before work starts.
 
     Attributes
     ----------
@@ -148,7 +151,9 @@ class Problem(Engine):
             )
         self.n_points, self.n_features = X.shape
         self._check_memory(cone, triplets, threads.n_jobs)
-        triplets = triplets.within(self.memory_budget, self.n_features, threads.n_jobs)
+        if self.memory_budget is not None:
+            left = self.memory_budget - self._bytes_of_points(cone)
+            triplets = triplets.within(left, self.n_features, threads.n_jobs)
         X = X if triplets.point_ids is None else X[triplets.point_ids]
         centred = X - X.mean(axis=0)
         self.units = Units.of(centred)
@@ -341,10 +346,21 @@ class Problem(Engine):
         )
 
     def _bytes(self, cone, triplets, n_jobs, rows=1):
-        # The centred points, the embedded points, rows of the Laplacian.
+        return self._bytes_of_points(cone) + triplets.bytes_needed(dim=self.n_features, n_jobs=n_jobs, rows=rows)
+
+    def _bytes_of_points(self, cone):
+        # The points, centred, embedded, rows of the Laplacian; and what solvers and paths keep in the size of M.
         n, dim = self.n_points, self.n_features
-        points = 8 * (3 * n * dim + 8 * dim * (dim if cone.name == "psd" else 1))
-        return points + triplets.bytes_needed(dim, n_jobs, rows)
+        return 8 * (6 * n * dim + _ELEMENTS * dim * (dim if cone.name == "psd" else 1))
+
+    def check_one_by_one(self, what):
+        """Refuse what needs numbers for each triplet if the memory budget does not allow them."""
+        needed = self._bytes(self.cone, self.triplets, self.threads.n_jobs) + ONE_BY_ONE * self.triplets.n_triplets
+        if self.memory_budget is not None and needed > self.memory_budget:
+            raise InputError(
+                f"memory_budget={self.memory_budget:.3g}: {what} looks at triplets one by one, which takes about "
+                f"{needed:.3g} bytes for {self.triplets.n_triplets} of them; raise the budget"
+            )
 
     def _check_memory(self, cone, triplets, n_jobs):
         n, dim, pairs = self.n_points, self.n_features, triplets.n_pairs

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import triscreen as ts
 from oracles import cvxpy_optimum
 from problems import SWITCHES, make_case
+from triscreen.cones import components_of
 from triscreen.path.walk import Walk
 from triscreen.screening.ranges import rrpb_ranges
 
@@ -457,3 +459,49 @@ def test_a_file_of_a_path_says_what_it_is(tmp_path):
     ts.save(path, tmp_path / "a.path")
     with zipfile.ZipFile(tmp_path / "a.path") as archive:
         assert json.loads(archive.read("header.json"))["kind"] == "path"
+
+
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+@pytest.mark.parametrize("shape", [(30, 4), (12, 20)])  # the second one is rotated into its span
+def test_components_are_those_of_estimators(cone, shape):
+    rng = np.random.default_rng(0)
+    y = np.arange(shape[0]) % 2
+    X = rng.normal(size=shape) + y[:, None] * rng.normal(size=shape[1])
+    path = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, 2), cone=cone), ratio=0.5, n_lambdas=4)
+    for t in range(len(path)):
+        L = path.components(t)
+        lengths = np.square(L).sum(axis=1)
+        assert (np.diff(lengths) <= 1e-12 * lengths[0]).all()  # the most important first
+        assert (L[np.arange(len(L)), np.abs(L).argmax(axis=1)] > 0).all()  # signs fixed
+        assert pytest.approx(components_of(path.M(t))[: len(L)], abs=1e-6 * np.abs(L).max()) == L
+    model = ts.TripletMetricCV(2, ratios=4, cv=2, cone=cone).fit(X, y)
+    assert np.array_equal(model.components_, model.path_.components(model.best_index_))
+
+
+def test_a_metric_of_zero_has_one_row_of_components():
+    for M in (np.zeros(3), np.zeros((3, 3))):
+        assert components_of(M).tolist() == [[0.0, 0.0, 0.0]]
+    assert components_of(factor=np.zeros((3, 0))).tolist() == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("ratio", [-5, 0.5, 0.99, "0.9", None, 2.0])
+@pytest.mark.parametrize("other", [{"guarantee": 0.1}, {"lambdas": [2.0, 1.0]}])
+def test_a_ratio_beside_what_chooses_the_lambdas_is_refused(ratio, other):
+    with pytest.raises(ts.InputError, match=r"^ratio="):
+        ts.solve_path(make_case(0).problem, ratio=ratio, **other)
+
+
+def test_scikit_learns_filters_see_our_convergence_warning():
+    from sklearn.exceptions import ConvergenceWarning
+
+    problem = make_case(0).problem
+    lam = 1e-3 * problem.lambda_max()
+    for verb in (
+        lambda: ts.solve(problem, lam, max_iter=1),
+        lambda: ts.solve_path(problem, lambdas=[lam, lam / 2], max_iter=1),
+    ):
+        with pytest.warns(ConvergenceWarning) as seen:
+            verb()
+        assert all(issubclass(warning.category, ts.ConvergenceWarning) for warning in seen)
+        assert seen[0].filename == __file__
+        assert isinstance(pickle.loads(pickle.dumps(seen[0].message)), ts.ConvergenceWarning)

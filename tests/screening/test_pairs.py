@@ -202,3 +202,10 @@ def test_solvers_reach_the_optimum_of_the_list(cone, solver):
         ours, theirs = ts.solve(problem, lam, tol=1e-9, solver=solver), ts.solve(listed, lam, tol=1e-9)
     assert ours.gap == problem.certificate(ours.M, lam).gap
     assert np.linalg.norm(ours.M - theirs.M) <= ours.radius + theirs.radius
+
+
+def test_where_triplets_have_no_numbers_there_are_no_zones():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    problem = ts.Problem(X, ts.all_triplets(X, y))
+    screener = PairScreener(problem, ts.Screening("mid"), 1.0, 1e-6)
+    assert (screener.zones, screener.numbers, screener.undecided) == (None, None, problem.triplets.n_triplets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 import warnings
 from functools import wraps
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from triscreen._validation import as_positive
+from triscreen._validation import as_positive, shortened
 from triscreen.cones import components_of
 from triscreen.errors import InputError, Interrupted
 from triscreen.estimators.callbacks import CallbackSupportMixin
@@ -113,10 +114,15 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
             )
         return X.toarray()
 
-    def _arguments(self, begin, shares=1):
-        """Return the arguments of a solve; begin: when the fit did, for its share of the seconds that are left."""
+    def _check_options(self):
+        """Refuse what no other check sees, before any work."""
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback={self.callback!r}: callback must be a function of one argument, the state")
+        if not isinstance(self.verbose, numbers.Integral | np.bool_) or self.verbose < 0:
+            raise InputError(f"verbose={shortened(self.verbose)}: verbose must be a whole number, 0 for silence")
+
+    def _arguments(self, begin, shares=1):
+        """Return the arguments of a solve; begin: when the fit did, for its share of the seconds that are left."""
         seconds = as_positive(self.max_seconds, "max_seconds", none="no limit")
         if seconds is not None:
             seconds = max((seconds - (time.perf_counter() - begin)) / shares, 1e-3)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from triscreen._validation import as_choice, as_count, as_positive, as_weights
+from triscreen._validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.errors import InputError
 from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, interruptible_fit
 from triscreen.estimators.callbacks import Progress, with_callbacks
@@ -107,6 +108,7 @@ class ComparisonMetric(MetricEstimator):
         -------
         self
         """
+        self._check_options()
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         as_count(self.n_components, "n_components", none="all")
         begin = time.perf_counter()
@@ -179,6 +181,10 @@ class ComparisonMetric(MetricEstimator):
         return points, indices
 
 
+def _is_seed(value):
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 0
+
+
 class ComparisonKFold:
     """Folds of comparisons that keep apart what must not be known on both sides.
 
@@ -203,6 +209,8 @@ class ComparisonKFold:
     def __init__(self, n_splits=5, by="anchor", random_state=None):
         self.n_splits, self.by, self.random_state = as_count(n_splits, "n_splits"), by, random_state
         as_choice(by, "by", ("comparison", "anchor", "item"))
+        if not (random_state is None or isinstance(random_state, np.random.RandomState) or _is_seed(random_state)):
+            raise InputError(f"random_state={shortened(random_state)}: random_state must be None or a whole number")
         if self.n_splits < 2:
             raise InputError(f"n_splits={n_splits}: at least 2 folds are needed")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
@@ -11,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
-from triscreen._validation import as_count, as_numbers, as_positive, shortened
+from triscreen._validation import as_count, as_flag, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
 from triscreen.estimators.base import interruptible_fit
 from triscreen.estimators.callbacks import Progress, with_callbacks
@@ -156,13 +157,15 @@ class TripletMetricCV(LabelledMetric):
         self
         """
         begin = time.perf_counter()
+        self._check_options()
+        one_standard_error = as_flag(self.one_standard_error, "one_standard_error")
         self.ratios_ = self._grid()
         as_count(self.score_neighbors, "score_neighbors")
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise InputError(f"scoring={shortened(self.scoring)}: it must be None, one name or one scorer")
         X, y, weights = self._check(X, y, sample_weight)
         progress = Progress(self, X, y, "lambda")
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, groups))
+        folds = self._folds(X, y, groups)
         if not folds:
             raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
         parts = [*folds, (np.arange(len(X)), None)]
@@ -187,7 +190,7 @@ class TripletMetricCV(LabelledMetric):
                     self.cv_scores_[k, t] = self._score(path.components(t), X[train], y[train], X[test], y[test])
             self.path_ = path
             scores = self.cv_scores_[:, : len(path)]
-            self.best_index_ = choose(scores, self.one_standard_error)
+            self.best_index_ = choose(scores, one_standard_error)
             if self.verbose:
                 print(f"round {number}: lam/lambda_max {self.ratios_[self.best_index_]:.3g}, score "
                       f"{np.nanmean(scores[:, self.best_index_]):.4f}")  # fmt: skip
@@ -198,6 +201,20 @@ class TripletMetricCV(LabelledMetric):
         self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
         progress.done()
         return self
+
+    def _check_options(self):
+        super()._check_options()
+        if not (self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)):
+            raise InputError(f"checkpoint={shortened(self.checkpoint)}: checkpoint must be the path of a folder")
+
+    def _folds(self, X, y, groups):
+        """Return the (train, test) rows of every fold."""
+        try:
+            return [(train, test) for train, test in check_cv(self.cv, y, classifier=True).split(X, y, groups)]
+        except (ValueError, TypeError) as err:
+            if isinstance(err, InputError):
+                raise
+            raise InputError(f"cv={shortened(self.cv)}: {err}") from None
 
     def _folder(self, number, k, test):
         """Return the folder of a path's own checkpoint."""

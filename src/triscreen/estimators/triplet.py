@@ -182,6 +182,7 @@ class TripletMetric(LabelledMetric):
         -------
         self
         """
+        self._check_options()
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         begin = time.perf_counter()
         X, y, weights = self._check(X, y, sample_weight)

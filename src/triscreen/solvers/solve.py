@@ -316,6 +316,10 @@ def check_arguments(problem, solver, screening, auto, callback):
             raise InputError(f"solver={shortened(name)}: it {never}; use 'auto'")
         if screening is not None and screening.rule != "sphere":
             raise InputError(f"rule={shortened(screening.rule)}: it {never}; use rule='sphere'")
+    elif "triplets" in getattr(solver, "needs", ()):
+        problem.check_one_by_one(f"solver={shortened(name)}")
+    elif screening is not None and screening.rule != "sphere":
+        problem.check_one_by_one(f"rule={shortened(screening.rule)}")
     if callback is not None and not callable(callback):
         raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
     return solver, screening

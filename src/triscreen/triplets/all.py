@@ -8,6 +8,7 @@ import numpy as np
 
 from triscreen._kernels.margins import largest_margin_blocks
 from triscreen._kernels.ordered import bend_ordered, sweep_ordered
+from triscreen._kernels.pairs import pair_distances
 from triscreen._threads import Threads, breathe, chunk_bounds, count_chunks
 from triscreen._validation import as_count, as_labels, as_numbers, as_points, shortened
 from triscreen.errors import InputError
@@ -20,6 +21,7 @@ from triscreen.triplets.quadratic import PairList, Quadratic, grain_of
 _BLOCK = 8 * 2**20  # bytes of a block of distances
 _BLOCKS = 7  # so many are alive at a time where most are: when pairs are let go
 _CHUNKS = 32
+_KEPT = 22  # arrays of the size of the points that are alive at a time where most are: on a path
 _WORK = 60  # elementary operations a pair, about
 _LISTED_PAIR = 200  # bytes that a pair takes once it is listed: indices; distances, weights and bounds, some of each
 _LIST_AT_MOST = 2**30  # bytes, where the user sets no budget
@@ -31,8 +33,8 @@ class AllTriplets(NeverListed, TripletSet):
     """All (or the k nearest) points of the anchor's class against every point of other classes.
 
     Distances are a `Quadratic`, worked off in blocks of anchors; pair weights are never kept either: each block of them
-    goes into rows T with sym(X' T) = sum_p c_p delta_p delta_p', and T stands for the weights. Bytes: 40 a point, and
-    blocks.
+    goes into rows T with sym(X' T) = sum_p c_p delta_p delta_p', and T stands for the weights. Bytes: 64 a point (and 8
+    for each of n_positives), and blocks.
 
     Attributes
     ----------
@@ -85,18 +87,21 @@ class AllTriplets(NeverListed, TripletSet):
     def within(self, budget, dim, n_jobs):
         """Return this set with blocks and lists that a memory budget allows, for points of dim dimensions."""
         made = copy(self)
-        if budget is not None:
-            left = budget - self.bytes_needed(dim, n_jobs, rows=0)
-            made._block = int(min(_BLOCK, max(0.5 * left / (_BLOCKS * n_jobs), 8 * self.n_points)))
-            made._list_at_most = max(0.0, 0.4 * left)
+        left = budget - self.bytes_needed(dim, n_jobs, rows=0)
+        made._block = int(min(_BLOCK, max(0.5 * left / (_BLOCKS * n_jobs), 8 * self.n_points)))
+        made._list_at_most = max(0.0, 0.4 * left)
         return made
 
     def bytes_needed(self, dim, n_jobs=1, rows=1):
-        """Return the bytes that an evaluation takes with blocks of so many rows (None: its own), beside the points."""
+        """Return the bytes that a solve or a path takes at most, beside the points.
+
+        With blocks of so many rows (None: its own).
+        """
         rows = self._rows_at_once() if rows is None else rows
-        # T, both sides of a Quadratic, sums of columns; blocks and an anchor's work space for each thread.
+        # T and both sides of a Quadratic for each evaluation that is kept, sums of columns; blocks and an anchor's work
+        # space for each thread.
         thread = 8 * (_BLOCKS * self.n_points * rows + 8 * self.n_points + 50 * self._most_positive)
-        return self.nbytes + 8 * self.n_points * (6 * dim + 2 * _CHUNKS) + n_jobs * thread
+        return self.nbytes + 8 * self.n_points * (_KEPT * dim + 2 * _CHUNKS) + n_jobs * thread
 
     def identity(self):
         """Return (kind, arrays); see `TripletSet.identity`."""
@@ -191,20 +196,26 @@ class AllTriplets(NeverListed, TripletSet):
 
     def magnitude(self, pair_weights, X, threads):
         """Return sum_t w_t (|u|^2 + |v|^2), which is no less than the sum over pairs of |c_p| |delta_p|^2."""
-        squares, sums = np.square(X).sum(axis=1), np.concatenate([np.zeros((1, X.shape[1])), np.cumsum(X, axis=0)])
-        before = np.concatenate([[0.0], np.cumsum(squares)])
-
-        def to(begin, end):  # the sum of |x_i - x_l|^2 over begin <= l < end
-            mixed = np.einsum("ij,ij->i", X, sums[end] - sums[begin])
-            return np.maximum((end - begin) * squares + before[end] - before[begin] - 2 * mixed, 0.0)
-
-        begin, end = self._ends.T
-        own = to(begin, end)
-        far = to(np.zeros_like(begin), np.full_like(end, len(X))) - own
+        squares = np.einsum("ij,ij->i", X, X)
+        own = np.empty(len(X))
+        for begin, end in np.unique(self._ends, axis=0):
+            own[begin:end] = _to_all(X[begin:end], squares[begin:end])
+        far = _to_all(X, squares) - own
         if self._near[self.anchors[0], 0] >= 0:
-            here = self._near >= 0
-            own = (np.square(X[:, None] - X[self._near]).sum(axis=2) * here).sum(axis=1)
+            own = self._to_near(X)
         return float((self.anchor_weights * (own * self._n_negative + far * self._n_positive))[self.anchors].sum())
+
+    def _to_near(self, X):
+        """Return the sum of |x_i - x_j|^2 over the positives j of each point, in blocks of points."""
+        width, total = self._near.shape[1], np.empty(len(X))
+        rows = max(1, self._block // (24 * width))
+        for start in range(0, len(X), rows):
+            near = self._near[start : start + rows]
+            first = np.repeat(np.arange(start, start + len(near)), width)
+            out = np.empty(near.size)
+            pair_distances(X, first, np.maximum(near, 0).ravel(), out, 0, near.size)
+            total[start : start + rows] = np.where(near >= 0, out.reshape(near.shape), 0.0).sum(axis=1)
+        return total
 
     def typical_square(self, X, threads):
         """Return about the mean of |delta|^4 over pairs."""
@@ -352,6 +363,11 @@ class AllTriplets(NeverListed, TripletSet):
     def _grains(self, dists, smoothing):
         grain, one, width = grain_of(max(dist.largest for dist in dists), smoothing, self.n_points)
         return one, width, grain, smoothing
+
+
+def _to_all(X, squares):
+    """Return the sum of |x_i - x_l|^2 over all points l, for each point i."""
+    return np.maximum(len(X) * squares + squares.sum() - 2 * (X @ X.sum(axis=0)), 0.0)
 
 
 def _joined(rows, columns, X):

@@ -22,6 +22,10 @@ from triscreen._threads import LONGEST, breathe, chunk_bounds, count_chunks
 from triscreen.errors import InputError
 
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
+# Bytes, measured where most is alive: an evaluation takes 16 a pair (distance and weight); a path keeps two references,
+# the working set, the best and the last evaluation. Screening keeps a norm and a zone of each triplet.
+_PAIR, _TRIPLET = 180, 32
+ONE_BY_ONE = 64  # more for a triplet, where a solver or a rule has numbers for each of them
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class TripletSet:
     """A set of triplets over listed pairs; subclasses add the triplets.
 
     Pairs are sorted by their first point. Index memory: 12 bytes a pair (first, second, and the list by second
-    point) and 16 bytes a point; an evaluation adds 16 bytes a pair (distance and weight).
+    point) and 16 bytes a point; an evaluation adds 16 bytes a pair (distance and weight), a whole path ten times that.
 
     Attributes
     ----------
@@ -262,8 +266,8 @@ class TripletSet:
         return self
 
     def bytes_needed(self, dim, n_jobs=1, rows=1):
-        """Return the bytes that an evaluation takes, beside the points: distance and weight of each pair, twice."""
-        return self.nbytes + 32 * self.n_pairs
+        """Return the bytes that a solve or a path takes at most, beside the points."""
+        return self.nbytes + _PAIR * self.n_pairs + _TRIPLET * self.n_triplets
 
     def matrix(self, X, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
