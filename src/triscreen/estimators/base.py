@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import time
 import warnings
+from contextlib import contextmanager
 from functools import wraps
 
 import numpy as np
@@ -13,13 +14,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from triscreen._threads import deadline
 from triscreen._validation import as_positive, shortened
 from triscreen.cones import components_of
-from triscreen.errors import InputError, Interrupted
+from triscreen.errors import InputError, Interrupted, OutOfTime
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.losses import Hinge, SmoothedHinge
 
 FLOATS = [np.float64, np.float32]
+_SET_UP = 1.0  # seconds that making triplets may take, however small max_seconds is
 
 
 class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -128,6 +131,20 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
             seconds = max((seconds - (time.perf_counter() - begin)) / shares, 1e-3)
         given = {name: getattr(self, name) for name in ("tol", "solver", "screening", "max_iter")}
         return {**given, "max_seconds": seconds}
+
+    @contextmanager
+    def _in_time(self, begin):
+        """Within: neighbours, a problem and its lambda_max, without which there is nothing to give."""
+        seconds = as_positive(self.max_seconds, "max_seconds", none="no limit")
+        left = None if seconds is None else max(seconds - (time.perf_counter() - begin), _SET_UP)
+        try:
+            with deadline(left):
+                yield
+        except OutOfTime:
+            raise OutOfTime(
+                f"max_seconds={seconds:g}: it was over while triplets were made, before there was any metric; allow "
+                "more, or learn from fewer points"
+            ) from None
 
     def _set_solution(self, solution, components=None):
         """Keep a solution's metric as components (made here where they are not known), and its proof."""

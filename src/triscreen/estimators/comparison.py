@@ -122,17 +122,12 @@ class ComparisonMetric(MetricEstimator):
                 indices, weights = indices[weights != 0], weights[weights != 0]
             weights = as_weights(weights, len(indices), "sample_weight")
         progress = Progress(self, triplets, None, "iteration")
-        problem = Problem(
-            points,
-            given_triplets(indices, weights),
-            self._loss(),
-            self.cone,
-            n_jobs=self.n_jobs,
-            memory_budget=self.memory_budget,
-        )
+        limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
+        with self._in_time(begin):
+            problem = Problem(points, given_triplets(indices, weights), self._loss(), self.cone, **limits)
+            lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
-        lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
         self._so_far = solve(problem, lam, callback=progress, **self._arguments(begin))
         self._set_solution(self._so_far)
         if self.verbose:

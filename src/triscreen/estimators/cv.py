@@ -182,7 +182,7 @@ class TripletMetricCV(LabelledMetric):
                     arguments["checkpoint"] = self._folder(number, k, test)
                 with _named(k, train) if test is not None else nullcontext():
                     part_weights = None if weights is None else weights[train]
-                    path = self._path(X[train], y[train], part_weights, last[k], progress, arguments)
+                    path = self._path(X[train], y[train], part_weights, last[k], progress, arguments, begin)
                 self._so_far = path
                 # Scores have no say in this: those of other folds know the labels that this one holds out.
                 last[k] = path.components(min(between, len(path) - 1))
@@ -242,12 +242,13 @@ class TripletMetricCV(LabelledMetric):
             )
         return ratios
 
-    def _path(self, X, y, weights, L, callback, arguments):
+    def _path(self, X, y, weights, L, callback, arguments, begin):
         """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
         Z = X if L is None or not L.any() else X @ L.T  # a metric of zero has no neighbours
-        problem = self._make_problem(X, self._make_triplets(Z, y, weights))
         ratios, wanted = _without_leaps(self.ratios_)
-        lambdas = ratios * (problem.lambda_max() or 1.0)
+        with self._in_time(begin):
+            problem = self._make_problem(X, self._make_triplets(Z, y, weights))
+            lambdas = ratios * (problem.lambda_max() or 1.0)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
 
         def done():

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from triscreen._validation import as_choice, as_count, as_positive
 from triscreen.cones import components_of
-from triscreen.errors import InputError
+from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, interruptible_fit
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
@@ -189,11 +189,17 @@ class TripletMetric(LabelledMetric):
         progress = Progress(self, X, y, "iteration")
         Z, solution, before = X, None, None
         for number in range(1, self.rounds + 1):
-            T = self._make_triplets(Z, y, weights)
-            if number > 1 and _same(T, before):
+            try:
+                with self._in_time(begin):
+                    T = self._make_triplets(Z, y, weights)
+                    if number > 1 and _same(T, before):
+                        break
+                    problem = self._make_problem(X, T)
+                    wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
+            except OutOfTime:
+                if solution is None:
+                    raise
                 break
-            problem = self._make_problem(X, T)
-            wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
             start = None if solution is None else solution.M
             solution = self._so_far = solve(problem, wanted, start=start, callback=progress, **self._arguments(begin))
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
