@@ -90,7 +90,9 @@ def test_one_job_never_wakes_a_helper(monkeypatch):
     assert clock.used == 0
 
 
-def test_n_jobs():
+def test_n_jobs(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
     cores = _threads.cpu_count()
     assert resolve_n_jobs(None) == cores
     assert resolve_n_jobs(3) == 3
