@@ -26,11 +26,14 @@ demo: $(USE)
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
-# The long safety sweep: 2,000 problems, over 10 million screening decisions, some ten minutes; then some minutes of
-# attacks on checkpoints.
+# The long runs, an hour in all: 50 million screening decisions at every scale, kills and damages of checkpoints, files
+# of every kind fuzzed, signals at every moment, how soon long work ends.
 nightly: $(STAMP)
 	$(BIN)/python tests/screening/safety.py
 	$(BIN)/python tests/attack_checkpoints.py
+	$(BIN)/python tests/cli/fuzz_files.py 5000
+	$(BIN)/python tests/cli/sweep_signals.py 60
+	$(BIN)/python tests/solvers/attack_interrupts.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

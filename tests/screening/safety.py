@@ -9,7 +9,7 @@ A sphere holds for every H, not only for those of its problem: each one is also 
 hard for it. Half of them lie where the sphere rule just decides, half where the margin at the optimum is next to its
 limit. A decision is *hard* if either is within 1 % of |H| r.
 
-    python tests/screening/safety.py [seeds [first]]      the long run; 2,700 seeds by default, 4,700 problems
+    python tests/screening/safety.py [seeds [first]]      the long run; 2,900 seeds by default, 5,000 problems
 """
 
 from __future__ import annotations
@@ -338,7 +338,7 @@ def ranges_at(problem, e, lam0, lam, exact, counts, label):
 
 
 if __name__ == "__main__":
-    total, first = (int(given) for given in (*sys.argv[1:], *("2700", "0")[len(sys.argv) - 1 :]))
+    total, first = (int(given) for given in (*sys.argv[1:], *("2900", "0")[len(sys.argv) - 1 :]))
     begin, counts = time.perf_counter(), Counter()
     refused(counts)
     for start in range(first, first + total, 50):
