@@ -226,13 +226,33 @@ def test_a_run_removes_its_own_files_only(tmp_path):
     assert contents(tmp_path / "deep") == {}
 
 
-def test_folders_of_a_cross_validation_go_with_their_last_file(tmp_path):
-    (tmp_path / "cv" / "round-1-all").mkdir(parents=True)
-    with checkpoints.recording() as written:
-        for part in ("fold-0", "all"):
-            Checkpoint(tmp_path / "cv" / f"round-1-{part}", IDENTITY).close()
-    assert written.remove()
-    assert contents(tmp_path) == {}
+def test_folders_of_a_cross_validation_go_with_their_last_file_but_not_one_that_was_there(tmp_path):
+    for there in (False, True):
+        if there:
+            (tmp_path / "cv" / "round-1-all").mkdir(parents=True)
+        with checkpoints.recording() as written:
+            for part in ("fold-0", "all"):
+                Checkpoint(tmp_path / "cv" / f"round-1-{part}", IDENTITY).close()
+        assert written.remove()
+        assert list(tmp_path.iterdir()) == ([tmp_path / "cv"] if there else [])
+
+
+def test_who_is_refused_leaves_the_lock_of_another_run(tmp_path, monkeypatch):
+    """Both make the folder at once; the one that comes second must not take away the other's lock."""
+    folder, first = tmp_path / "a", []
+    make = Checkpoint._make_folder
+
+    def meanwhile(self):
+        if not first:
+            first.append(None)
+            first[0] = Checkpoint(folder, IDENTITY)
+        make(self)
+
+    monkeypatch.setattr(Checkpoint, "_make_folder", meanwhile)
+    assert "in use by another run" in refusal(Checkpoint, folder, IDENTITY)
+    assert (folder / ".triscreen-lock").exists()
+    assert "in use by another run" in refusal(Checkpoint, folder, IDENTITY)
+    first[0].close()
 
 
 def test_what_was_refused_is_nobodys(tmp_path):

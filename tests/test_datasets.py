@@ -321,13 +321,32 @@ def test_misspelled_names_are_no_header(put):
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
-def test_cells_are_escaped_so_that_they_come_back(text):
+def test_cells_are_no_formulas_and_different_texts_stay_different(text):
     from triscreen.datasets.table import is_number
-    from triscreen.datasets.text import escaped, unescaped
+    from triscreen.datasets.text import escaped
 
     cell = escaped(text)
     assert is_number(text) or cell[0] not in "=+-@\t\r"
-    assert unescaped(cell) == text or (is_number(text) and cell == text)
+    assert cell == text or (cell == f"'{text}" and escaped(cell) != cell)
+
+
+def test_labels_are_taken_as_they_stand(put):
+    points = read_points(put("a,label\n1,'-x\n2,-x\n3,'-x\n"))
+    assert points.y.tolist() == ["'-x", "-x", "'-x"]
+
+
+def test_numbers_that_grow_when_they_are_read_are_counted_as_they_are_kept(tmp_path, monkeypatch):
+    """A byte becomes a float64, X and y together: from small files to gigabytes."""
+    from triscreen.datasets import read
+
+    monkeypatch.setattr(read, "_UNPACKED", 10_000)
+    for n in (1300, 700):
+        np.savez_compressed(tmp_path / "a.npz", X=np.ones((n, 1), "u1"), y=np.zeros(n, "u1"))
+        size = (tmp_path / "a.npz").stat().st_size
+        monkeypatch.setattr(read, "_RATIO", 10_000 / size / 2)
+        assert "at most" in refusal(read_points, str(tmp_path / "a.npz"))
+    (tmp_path / "a.svm").write_text("1 100000000:1\n2 3:1\n")
+    assert "2 points of 100,000,000 features" in refusal(read_points, str(tmp_path / "a.svm"))
 
 
 def test_wide_tables_are_read_column_by_column_only_once(put, monkeypatch):

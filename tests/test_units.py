@@ -148,3 +148,19 @@ def test_what_is_called_converged_is_so_at_every_scale(exponent):
     sol = ts.solve(problem, lam, screening=screening)
     assert sol.converged
     assert problem.certificate(sol.M, lam).rel_gap == pytest.approx(sol.rel_gap, rel=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [-150, 0, 150])
+def test_estimators_where_every_lambda_gives_zero_take_any_scale(exponent):
+    """On the whole closer to their negatives: lambda_max is 0, and what stands for it has a scale, too."""
+    X = np.ldexp([[0.0], [1.0], [0.1], [1.1]], exponent)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ts.TripletMetric(n_neighbors=1).fit(X, [0, 0, 1, 1])
+    assert not model.components_.any()
+
+
+def test_the_scale_is_that_of_the_points_that_triplets_speak_of():
+    X = np.array([[1.0], [1e-90], [2e-90], [5e-90]])
+    with pytest.raises(ts.InputError, match="of which triplets speak, has a largest magnitude of"):
+        ts.Problem(X, ts.given_triplets([[1, 2, 3]]))

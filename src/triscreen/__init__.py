@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
         DegenerateProblemWarning,
         InputError,
         Interrupted,
+        OutOfTime,
         SmallClassWarning,
     )
     from triscreen.estimators import ComparisonKFold, ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
@@ -40,6 +41,7 @@ __all__ = [
     "Hinge",
     "InputError",
     "Interrupted",
+    "OutOfTime",
     "Path",
     "Problem",
     "Scaling",
@@ -65,7 +67,8 @@ __all__ = [
 # Where each name lives; a module is imported, and numpy, numba or scikit-learn with it, when a name is first asked for.
 _HOMES = {
     "errors": (
-        "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted", "SmallClassWarning",
+        "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted", "OutOfTime",
+        "SmallClassWarning",
     ),
     "estimators": ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"),
     "losses": ("Hinge", "SmoothedHinge"),

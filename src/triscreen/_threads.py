@@ -275,10 +275,13 @@ def _run_together(task, n_chunks, n_threads):
         with contextlib.suppress(_Abandoned):
             run.work(task, chunks())
 
-    pool = _helpers()
-    futures = [pool.submit(work) for _ in range(n_threads - 1)]
+    pool, futures = _helpers(), []
     try:
+        futures += (pool.submit(work) for _ in range(n_threads - 1))
         work()
+    except BaseException:
+        run.failed = True
+        raise
     finally:
         # Helpers that have not begun are not needed any more; the others are in their last chunk.
         running = [f for f in futures if not f.cancel()]

@@ -54,7 +54,12 @@ def as_points(X, name="X"):
     if not np.isfinite(X).all():
         row, col = np.argwhere(~np.isfinite(X))[0]
         raise InputError(f"{name}[{row}, {col}] is {X[row, col]}: {name} must be finite, without NaN or infinity")
-    largest = np.abs(X).max()
+    return check_scale(X, name)
+
+
+def check_scale(X, name):
+    """Return X, or refuse a scale that float64 has no lambda for."""
+    largest = np.abs(X).max(initial=0.0)
     if largest > _LARGEST or 0 < largest < _SMALLEST:
         raise InputError(
             f"{name} has a largest magnitude of {largest:.3g}: rescale it to lie between {_SMALLEST} and {_LARGEST}"

@@ -274,7 +274,7 @@ class Checkpoint:
             self._adopt(found, made)
         except BaseException as err:
             with contextlib.suppress(OSError):
-                if self.folder in made:
+                if self.folder in made and hasattr(self, "_release"):  # the lock is ours
                     (self.folder / _LOCK).unlink()
             self.close()
             for folder in reversed(made):
@@ -368,8 +368,6 @@ class Checkpoint:
         self._own(*(self.folder / entry_name(number) for number in range(self._count)))
         self._own(*(self.folder / state_name(number) for number in self._states))
         folders = [*made, self.folder]
-        if re.fullmatch(r"round-[0-9]+-.+", self.folder.name):  # one of the paths of a cross-validation
-            folders.insert(0, self.folder.parent)
         for record in self._records:
             record.add(folders=folders)
         for name in os.listdir(self.folder):

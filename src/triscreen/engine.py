@@ -7,7 +7,7 @@ loss are gone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from triscreen._threads import Threads, chunk_bounds
 from triscreen.cones import Projection
 from triscreen.rounding import Rounding
 from triscreen.triplets import Sums
-from triscreen.units import Units
+from triscreen.units import MATRIX, METRIC, POINT, Units
 
 _NORM_CHUNK = 1 << 18
 
@@ -55,6 +55,15 @@ class Evaluation:
     gap: float
     slack: float
     weights: np.ndarray | None = field(default=None, repr=False)
+
+    def out_of(self, units):
+        """Return it in the units of the user; distances, sums and objectives are the same there."""
+        if not units.exponent:
+            return self
+        values, vectors = self.dual_point.negative
+        plus, factor = units.out(self.dual_point.plus, MATRIX), units.out(self.dual_point.factor, POINT)
+        point = Projection(plus, factor, (units.out(values, MATRIX), vectors))
+        return replace(self, M=units.out(self.M, METRIC), A=units.out(self.A, MATRIX), dual_point=point)
 
 
 class Engine:

@@ -30,7 +30,7 @@ class Interrupted(KeyboardInterrupt):
         return type(self), (*self.args, self.result)
 
 
-class OutOfTime(TimeoutError):
+class OutOfTime(RuntimeError):
     """``max_seconds`` were over before there was anything to return; where there is something, that is returned."""
 
 

@@ -208,10 +208,11 @@ def load(file, kind=None):
             raise InputError(f"{name} is damaged or cut short ({why:.80}): use another copy of it") from err
 
 
-def read_npy(stream, size):
+def read_npy(stream, size, most=math.inf):
     """Return the array of an npy file of so many bytes; one whose header tells of more or less is a ValueError.
 
-    Memory is asked for only when that is known, so a file cannot ask for more than its own size.
+    Memory is asked for only when that is known, so a file cannot ask for more than its own size; nor for more than
+    ``most``, with 8 bytes for each number whatever its type, as data are kept.
     """
     begin = stream.read(12)
     width = 2 if begin[6:7] == b"\x01" else 4
@@ -230,6 +231,9 @@ def read_npy(stream, size):
     count = math.prod(shape)
     if count < 0 or dtype.itemsize == 0 or len(header) + count * dtype.itemsize != size:
         raise ValueError(f"an array of shape {shape} and type {dtype} does not take {size:,} bytes")
+    needed = max(size, 8 * count)
+    if needed > most:
+        raise ValueError(f"it would take {needed:,} bytes, and at most {most:,} are taken; use np.savez")
     flat = np.empty(count, dtype)
     _read_into(stream, memoryview(flat.view(np.uint8) if flat.nbytes else b""))
     return flat.reshape(shape[::-1]).transpose() if fortran else flat.reshape(shape)

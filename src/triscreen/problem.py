@@ -23,7 +23,7 @@ import numpy as np
 
 from triscreen._lazy import cached_property
 from triscreen._threads import Threads, single_threaded_blas
-from triscreen._validation import as_alpha, as_points, as_positive
+from triscreen._validation import as_alpha, as_points, as_positive, check_scale
 from triscreen.cones import make_cone
 from triscreen.engine import Engine
 from triscreen.errors import DegenerateProblemWarning, InputError, OutOfTime
@@ -156,6 +156,7 @@ class Problem(Engine):
             triplets = triplets.within(left, self.n_features, threads.n_jobs)
         X = X if triplets.point_ids is None else X[triplets.point_ids]
         centred = X - X.mean(axis=0)
+        check_scale(centred, "X, of which triplets speak,")
         self.units = Units.of(centred)
         centred = self.units.into(centred, POINT)
         self.basis, points = None, centred

@@ -184,3 +184,51 @@ def test_a_chunk_on_another_thread_ends_when_this_one_is_interrupted():
 
     with pytest.raises(KeyboardInterrupt):
         Threads(2).run("interrupted", task, 2)
+
+
+def test_a_cross_validation_is_not_lost_when_a_later_fold_runs_out_of_time(monkeypatch):
+    """Neighbours of the first fold are there in time, those of others are not: these have no scores."""
+    from sklearn.datasets import load_iris
+
+    from triscreen.estimators.base import MetricEstimator
+
+    X, y = load_iris(return_X_y=True)
+    limited, calls = MetricEstimator._in_time, []
+
+    def late(self, begin):
+        calls.append(begin)
+        return deadline(-1.0) if len(calls) > 1 else limited(self, begin)
+
+    monkeypatch.setattr(MetricEstimator, "_in_time", late)
+    model = ts.TripletMetricCV(cv=3, ratios=4).fit(X, y)
+    assert len(calls) == 3
+    assert np.isfinite(model.cv_scores_[0]).any()
+    assert np.isnan(model.cv_scores_[1:]).all()
+    assert model.components_.any()
+    calls.append(None)
+    monkeypatch.setattr(MetricEstimator, "_in_time", lambda self, begin: deadline(-1.0))
+    with pytest.raises(OutOfTime):
+        ts.TripletMetricCV(cv=3, ratios=4).fit(X, y)
+
+
+def test_an_estimator_says_that_its_time_was_over_while_triplets_were_made(clock):
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    clock.over_at, clock.for_ever = 1, True
+    for model in (ts.TripletMetric(max_seconds=2), ts.TripletMetricCV(max_seconds=2)):
+        with pytest.raises(ts.OutOfTime, match="max_seconds=2: it was over while triplets were made"):
+            model.fit(X, y)
+
+
+def test_ctrl_c_while_helpers_are_woken_ends_their_work(monkeypatch):
+    done = []
+
+    class Pool:
+        def submit(self, work):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_threads, "_helpers", Pool)
+    with pytest.raises(KeyboardInterrupt):
+        Threads(2).run("woken", done.append, 20)
+    assert not done

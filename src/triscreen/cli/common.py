@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import errno
 import functools
 import json
@@ -18,7 +17,7 @@ import typer
 
 from triscreen._validation import as_positive
 from triscreen.cli import signals
-from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
+from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
 
 CLOSED_PIPE = 141
 
@@ -110,20 +109,21 @@ def _explained(err):
         return 2, text
     if isinstance(err, OSError):
         return 1, f"{err.filename!r}: {err.strerror}" if err.filename else err.strerror or text or type(err).__name__
+    if isinstance(err, OutOfTime):
+        return 1, text
     if isinstance(err, MemoryError):
         return 1, "there is not enough memory; --dry-run says how much is needed, --memory sets a limit"
     return 1, f"{type(err).__name__}: {text} (this should not happen; --debug shows where)"
 
 
 def _refused_by_sklearn(err):
-    """Tell whether scikit-learn raised this ValueError on purpose, about an argument."""
+    """Tell whether scikit-learn raised this ValueError, about an argument."""
     if not isinstance(err, ValueError) or err.__traceback__ is None:
         return False
     last = err.__traceback__
     while last.tb_next is not None:
         last = last.tb_next
-    raised = last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return raised and last.tb_frame.f_globals.get("__name__", "").split(".")[0] == "sklearn"
+    return last.tb_frame.f_globals.get("__name__", "").split(".")[0] == "sklearn"
 
 
 class Clock:
@@ -135,6 +135,19 @@ class Clock:
     def spent(self):
         """Return the seconds since the beginning."""
         return time.perf_counter() - self.begin
+
+    @contextmanager
+    def named(self):
+        """Within, an end for lack of time names the seconds that were asked for, not those that were left."""
+        try:
+            yield
+        except OutOfTime as err:
+            raise OutOfTime(re.sub(r"^max_seconds=[^:]*", f"max_seconds={self.limit:g}", str(err))) from None
+
+    def refuse_nothing(self, metrics, stopped_by):
+        """End with a sentence where the time was over before there was any metric to write."""
+        if stopped_by == "max_seconds" and not any(M.any() for M in metrics):
+            raise OutOfTime(f"max_seconds={self.limit:g}: it was over before there was a metric; allow more")
 
     def left(self):
         """Return the seconds that are left, a little more than 0 at least, or None."""

@@ -123,9 +123,10 @@ def path(
         return _estimate(problem, (100, 400), json)
     most = n_lambdas or (None if guarantee else _most_lambdas(ratio))
     with resumable(folder, checkpoint is not None, quiet) as kept:
-        with progress("path", most, quiet) as seen, about(points.name):
+        with progress("path", most, quiet) as seen, about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
                                   max_seconds=clock.left(), checkpoint=folder, callback=seen)  # fmt: skip
+        clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name,
                maps=report is not None, max_seconds=clock.left())  # fmt: skip
         found.facts.update(scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
@@ -213,8 +214,9 @@ def fit(
     late = False
     with resumable(folder, checkpoint is not None, quiet) as kept, progress("fit", None, quiet) as seen:
         metric.set_params(callback=seen, max_seconds=clock.left(), **({} if single else {"checkpoint": folder}))
-        with about(points.name):
+        with about(points.name), clock.named():
             metric.fit(*([rows] if rows is not None else [X, y]))
+        clock.refuse_nothing([metric.components_], metric.solution_.stopped_by)
         metric.set_params(max_seconds=max_seconds)  # as asked for, whatever was left of it
         if rows is not None:
             metric.set_params(preprocessor=None)  # the points are the user's, a model is without them

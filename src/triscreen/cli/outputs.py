@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -106,7 +106,7 @@ def resumable(folder, keep, quiet=False):
         finally:
             signals.enter("running")
     if not kept.keep:
-        written.remove()
+        _remove(written, folder, keep)
 
 
 def _explain(err, folder, written, keep):
@@ -116,11 +116,19 @@ def _explain(err, folder, written, keep):
         if _has_entries(folder):
             raise KeyboardInterrupt(f"interrupted, {where}") from None
         if not keep:
-            written.remove()
+            _remove(written, folder, keep)
     elif isinstance(err, InputError) and "checkpoint=" in str(err) and any(Path(folder).rglob("checkpoint.tsc")):
         raise InputError(f"{err}, or remove this one to begin anew") from None
     elif isinstance(err, OSError) and _has_entries(folder):
         raise OSError(err.errno, f"{err.strerror} ({where})", err.filename) from err
+
+
+def _remove(written, folder, named):
+    """Remove what the run wrote, and its own folder (not one that the user named) where it is then empty."""
+    written.remove()
+    if not named:
+        with suppress(OSError):
+            os.rmdir(folder)
 
 
 def _has_entries(folder):

@@ -32,7 +32,8 @@ def enter(phase):
 
 def stopped(err):
     """Tell whether an error is the work of a signal; amid an import Ctrl-C can end as an error of any class."""
-    return isinstance(err, KeyboardInterrupt) or received is not None
+    told = isinstance(err, OSError) and err.errno is not None  # a full disk, say
+    return isinstance(err, KeyboardInterrupt) or (received is not None and not told)
 
 
 def code():
@@ -45,15 +46,22 @@ def _stop(number, frame):
     if _phase == "ended":
         return
     received = number
-    if _phase == "starting" or (_phase == "running" and _importing(frame)):
+    if _phase == "starting" or (_phase == "running" and _within(frame, "<frozen importlib")):
         os.write(2, b"triscreen: interrupted\n")
         os._exit(code())
+    if _within(frame, "llvmlite"):
+        # Amid compiled code that calls back, an exception would be shown and forgotten: a moment later, then.
+        from threading import Timer
+
+        Timer(0.02, os.kill, (os.getpid(), number)).start()
+        return
     raise KeyboardInterrupt
 
 
-def _importing(frame):
+def _within(frame, part):
+    """Is code whose file has this in its name at work?"""
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if part in frame.f_code.co_filename:
             return True
         frame = frame.f_back
     return False

@@ -16,7 +16,7 @@ import numpy as np
 
 from triscreen._validation import shortened
 from triscreen.datasets.table import as_table, brief, from_columns, from_parts, is_whole
-from triscreen.datasets.text import as_text, delimiter_of, read_text, rows, unescaped
+from triscreen.datasets.text import as_text, delimiter_of, read_text, rows
 from triscreen.errors import InputError
 from triscreen.files import read_npy
 
@@ -139,7 +139,7 @@ def read_comparisons(source, names=None, n_points=None):
                 f"source={source!r}, line {line}: it has {len(cells)} columns, a comparison has three (a is closer to "
                 "b than to c)"
             )
-        cells = [unescaped(cell.strip()) for cell in cells]
+        cells = [cell.strip() for cell in cells]
         strange = [cell for cell in cells if not (is_whole(cell) if numbers is None else cell in numbers)]
         if place == 0 and len(strange) == 3 and all(cell.lower() in _TITLES for cell in cells):
             continue
@@ -211,9 +211,10 @@ def _read_npy(data, name):
 def _read_npz(data, name, choice):
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            X = _array(archive, len(data), "X", "data")
-            y = _array(archive, len(data), "y", "target")
-            features = _array(archive, len(data), "feature_names")
+            most = max(_UNPACKED, _RATIO * len(data))
+            X = _array(archive, most, "X", "data")
+            y = _array(archive, most - (0 if X is None else 8 * X.size), "y", "target")
+            features = _array(archive, most, "feature_names")
     except Exception as err:
         raise InputError(f"source={name!r} is no npz file that can be read ({brief(err)})") from None
     features = None if features is None else features.ravel().tolist()
@@ -222,19 +223,19 @@ def _read_npz(data, name, choice):
     return from_parts(X, y, features, name, choice, "y")
 
 
-def _array(archive, size, *names):
-    """Return the first array of these names, or None; one that is not what its size in the archive says is refused."""
+def _array(archive, most, *names):
+    """Return the first array of these names, or None; refuse one that is not what its size says, or takes too much."""
     members = {member.filename: member for member in archive.infolist()}
     name = next((f"{name}.npy" for name in names if f"{name}.npy" in members), None)
     if name is None:
         return None
-    unpacked, most = members[name].file_size, max(_UNPACKED, _RATIO * size)
-    if unpacked > most:
-        raise ValueError(f"{name} unpacks to {unpacked:,} bytes and at most {most:,} are taken; use np.savez")
     if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name} is compressed otherwise than numpy does")
     with archive.open(name) as member:
-        return read_npy(member, unpacked)
+        try:
+            return read_npy(member, members[name].file_size, most)
+        except ValueError as err:
+            raise ValueError(f"{name}: {err}") from None
 
 
 def _read_svmlight(data, name, n_features, choice):
@@ -252,6 +253,12 @@ def _read_svmlight(data, name, n_features, choice):
         raise InputError(f"source={name!r} is no svmlight file that can be read ({brief(err)})") from None
     if n_features is not None and X.shape[1] < n_features:
         X.resize(X.shape[0], n_features)
+    needed, most = 8 * X.shape[0] * X.shape[1], max(_UNPACKED, _RATIO * len(data))
+    if needed > most:
+        raise InputError(
+            f"source={name!r} has {X.shape[0]:,} points of {X.shape[1]:,} features: as an array that takes {needed:,} "
+            f"bytes, and at most {most:,} are taken; reduce it first (sklearn.decomposition.TruncatedSVD)"
+        )
     return from_parts(X.toarray(), y, None, name, choice, None)
 
 

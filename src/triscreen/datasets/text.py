@@ -59,7 +59,7 @@ def read_text(data, name, header, choice):
     def values(column):
         if column is None:
             return None
-        return np.array([unescaped(cell) for cell in codes[column]])[table[:, column].astype(int)]
+        return np.array(list(codes[column]))[table[:, column].astype(int)]
 
     X = np.ascontiguousarray(table[:, roles.features])
     return of_table(X, values(roles.label), values(roles.names), roles, titles, name)
@@ -113,11 +113,6 @@ def _without_first(text, delimiter, name):
 def escaped(cell):
     """Return a text as a cell that no spreadsheet takes for a formula; numbers stay as they are."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell) else cell
-
-
-def unescaped(cell):
-    """Return the text that `escaped` made a cell of."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _has_header(head):

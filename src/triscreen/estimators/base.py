@@ -20,6 +20,7 @@ from triscreen.cones import components_of
 from triscreen.errors import InputError, Interrupted, OutOfTime
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.losses import Hinge, SmoothedHinge
+from triscreen.units import LAMBDA
 
 FLOATS = [np.float64, np.float32]
 _SET_UP = 1.0  # seconds that making triplets may take, however small max_seconds is
@@ -154,6 +155,11 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
         self.screening_ = solution.screening
+
+
+def scale_of_lambda(problem):
+    """Return lambda_max, or what stands for it where every lambda has the answer M = 0."""
+    return problem.lambda_max() or problem.units.out(1.0, LAMBDA)
 
 
 def interruptible_fit(fit):

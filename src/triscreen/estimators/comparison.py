@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.errors import InputError
-from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, interruptible_fit
+from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, interruptible_fit, scale_of_lambda
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.solvers import solve
@@ -125,7 +125,7 @@ class ComparisonMetric(MetricEstimator):
         limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
         with self._in_time(begin):
             problem = Problem(points, given_triplets(indices, weights), self._loss(), self.cone, **limits)
-            lam = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
+            lam = lam if lam is not None else ratio * scale_of_lambda(problem)
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
         self._so_far = solve(problem, lam, callback=progress, **self._arguments(begin))

@@ -13,8 +13,8 @@ from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._validation import as_count, as_flag, as_numbers, as_positive, shortened
-from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, SmallClassWarning
-from triscreen.estimators.base import interruptible_fit
+from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
+from triscreen.estimators.base import interruptible_fit, scale_of_lambda
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.files import as_path
@@ -180,9 +180,16 @@ class TripletMetricCV(LabelledMetric):
                     arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
                 if self.checkpoint is not None:
                     arguments["checkpoint"] = self._folder(number, k, test)
-                with _named(k, train) if test is not None else nullcontext():
-                    part_weights = None if weights is None else weights[train]
-                    path = self._path(X[train], y[train], part_weights, last[k], progress, arguments, begin)
+                part_weights = None if weights is None else weights[train]
+                # What took its time for one part takes it for all points too: these are not given up for it.
+                limited = self._in_time(begin) if test is not None else nullcontext()
+                try:
+                    with _named(k, train) if test is not None else nullcontext():
+                        path = self._path(X[train], y[train], part_weights, last[k], progress, arguments, limited)
+                except OutOfTime:
+                    if self._so_far is None:
+                        raise
+                    continue  # a fold without scores
                 self._so_far = path
                 # Scores have no say in this: those of other folds know the labels that this one holds out.
                 last[k] = path.components(min(between, len(path) - 1))
@@ -242,13 +249,13 @@ class TripletMetricCV(LabelledMetric):
             )
         return ratios
 
-    def _path(self, X, y, weights, L, callback, arguments, begin):
+    def _path(self, X, y, weights, L, callback, arguments, limited):
         """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
         Z = X if L is None or not L.any() else X @ L.T  # a metric of zero has no neighbours
         ratios, wanted = _without_leaps(self.ratios_)
-        with self._in_time(begin):
+        with limited:
             problem = self._make_problem(X, self._make_triplets(Z, y, weights))
-            lambdas = ratios * (problem.lambda_max() or 1.0)
+            lambdas = ratios * scale_of_lambda(problem)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
 
         def done():

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from triscreen._validation import as_choice, as_count, as_positive
 from triscreen.cones import components_of
 from triscreen.errors import InputError, OutOfTime
-from triscreen.estimators.base import FLOATS, MetricEstimator, interruptible_fit
+from triscreen.estimators.base import FLOATS, MetricEstimator, interruptible_fit, scale_of_lambda
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.solvers import solve
@@ -195,7 +195,7 @@ class TripletMetric(LabelledMetric):
                     if number > 1 and _same(T, before):
                         break
                     problem = self._make_problem(X, T)
-                    wanted = lam if lam is not None else ratio * (problem.lambda_max() or 1.0)
+                    wanted = lam if lam is not None else ratio * scale_of_lambda(problem)
             except OutOfTime:
                 if solution is None:
                     raise

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from triscreen.files import fingerprint
 from triscreen.losses import Hinge, SmoothedHinge
 from triscreen.screening import Screening
@@ -71,11 +73,17 @@ def _points(problem):
     return problem.units.out(problem.points, POINT)
 
 
+def _numbers_of(thing):
+    """Return what an own object holds, arrays by their content: as text they would be cut short."""
+    values = getattr(thing, "__dict__", {}).items()
+    return {name: fingerprint(value) if isinstance(value, np.ndarray) else value for name, value in values}
+
+
 def described(thing, version=2):
     """Return a text that is the same in the next process and in later versions: no addresses, no attributes' names."""
     if type(thing) in _NUMBERS:
         name, numbers = _NUMBERS[type(thing)]
         return f"{name}({', '.join(f'{key}={described(value, version)}' for key, value in numbers(thing).items())})"
     own = type(thing).__repr__ is object.__repr__ and version > 1  # an own solver: its class says too little
-    text = f"{type(thing).__qualname__}({vars(thing) if hasattr(thing, '__dict__') else ''})" if own else repr(thing)
+    text = f"{type(thing).__qualname__}({_numbers_of(thing)})" if own else repr(thing)
     return re.sub(r" at 0x[0-9a-f]+", "", text)

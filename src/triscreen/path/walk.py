@@ -25,7 +25,7 @@ from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import rrpb
 from triscreen.screening.tube import Reference, Tube, WorkingSet
 from triscreen.solvers.base import Monitor
-from triscreen.solvers.solve import run
+from triscreen.solvers.solve import is_ours, run
 from triscreen.units import LAMBDA, MATRIX, METRIC, STEP
 
 # A tube's radius, in prediction errors: for one lambda a solution may end outside, several had better stay inside.
@@ -114,7 +114,7 @@ class Walk:
 
     def _first_unfinished(self, lam, monitor):
         """Return what is known at the first lambda when the time is over."""
-        problem, now = self.problem, monitor.whole
+        problem, now = self.problem, monitor.whole if is_ours(self.solver) else None
         with deadline(None, extend=True):
             if now is None:
                 now = problem.nothing(lam)
@@ -223,6 +223,8 @@ class Walk:
             nonlocal bounds
             done = monitor.stopped_by == "converged"
             seen = monitor.last if done else monitor.best
+            if not is_ours(self.solver):
+                return self._evaluated_anew(base, seen, lam, monitor)
             if monitor.screener is None or monitor.screener.engine is base:
                 return seen
             if done and self.screening.include_solution:
@@ -245,6 +247,12 @@ class Walk:
 
         evaluation = run(engine, lam, self.solver, now, smoothings, monitor, certify)
         return evaluation, bounds
+
+    def _evaluated_anew(self, base, seen, lam, monitor):
+        """Return the evaluation at M by the base itself: what an own solver showed is not believed."""
+        dist = base.distances(base.cone.project(seen.M).factor)
+        monitor.passes += base.share
+        return base.evaluate(seen.M, dist, lam, seen.sums.smoothing)
 
     def _smoothings(self, lam):
         """Return (the smoothings to go on with, the last one first; the first one): the farther, the coarser."""

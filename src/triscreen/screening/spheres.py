@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from triscreen.units import FACTOR, METRIC
+
 BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rpb", "rrpb", "mid")
 
 
@@ -61,6 +63,13 @@ class Sphere:
     name: str = "own"
     terms: tuple | None = field(default=None, repr=False)
     normal: np.ndarray | None = field(default=None, repr=False)
+
+    def into(self, units):
+        """Return a user's sphere as it is inside."""
+        if not units.exponent:
+            return self
+        center, radius = units.into(self.center, METRIC), units.into(self.radius, METRIC)
+        return Sphere(center, radius, self.name, None, units.into(self.normal, FACTOR))
 
 
 def trace(M):

@@ -17,7 +17,7 @@ from triscreen.errors import InputError
 from triscreen.rounding import U
 from triscreen.screening import rules, spheres
 from triscreen.screening.rounding import gap_error, safe_radius
-from triscreen.units import METRIC
+from triscreen.units import LAMBDA, METRIC
 
 # Make the problem smaller when the undecided triplets have become fewer by this factor.
 _PAYS = 0.7
@@ -103,9 +103,11 @@ class Screener:
 
     def _sphere(self, bound, evaluation):
         if callable(bound):
-            sphere = bound(self.problem.cone, evaluation, self.lam)
+            units = self.problem.units
+            sphere = bound(self.problem.cone, evaluation.out_of(units), units.out(self.lam, LAMBDA))
             if not isinstance(sphere, spheres.Sphere):
                 raise InputError(f"the own bound returned {shortened(sphere)}: it must return a ts.Sphere")
+            sphere = sphere.into(units)
             # The names of the theorems stand for what rounding does to their radii.
             return replace(sphere, name=f"own {sphere.name}") if sphere.name in spheres.BOUNDS else sphere
         if bound == "cdgb":

@@ -117,7 +117,7 @@ def solve(
                 else:
                     solution = _certified(problem, M, tol, monitor)
         except OutOfTime:
-            solution = _best_so_far(problem, lam, tol, M, monitor, "max_seconds")
+            solution = _best_so_far(problem, lam, tol, solver, M, monitor, "max_seconds")
         if not solution.converged and solution.stopped_by != "callback":
             warnings.warn(
                 f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={wanted:.6g} (stopped by "
@@ -126,7 +126,7 @@ def solve(
                 stacklevel=4,
             )
     except KeyboardInterrupt:
-        result = solution or _best_so_far(problem, lam, tol, M, monitor, "interrupt")
+        result = solution or _best_so_far(problem, lam, tol, solver, M, monitor, "interrupt")
         raise Interrupted(
             f"interrupted after {monitor.n_iter} iterations at relative gap {result.rel_gap:.2g}; the best so far is "
             "the .result of this exception",
@@ -173,7 +173,8 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
             engine, now = monitor.screen_start(now, lam0)
 
     def certify():
-        if screening is not None and screening.include_solution and monitor.stopped_by == "converged":
+        included = screening is not None and screening.include_solution and is_ours(solver)
+        if included and monitor.stopped_by == "converged":
             # What the monitor saw, not what the solver returned: nothing that a solver claims is believed.
             seen = monitor.last
             rounding = problem.rounding if monitor.screener is None else monitor.screener.rounding
@@ -247,7 +248,7 @@ def _certified(problem, core, tol, monitor):
     return _solution(problem, core, certificate, certificate.rounding, tol, monitor)
 
 
-def _best_so_far(problem, lam, tol, M, monitor, stopped_by):
+def _best_so_far(problem, lam, tol, solver, M, monitor, stopped_by):
     """Return the best point, certified, if a moment is enough for that; else the best one whose gap is known anyway."""
     if monitor.lam != lam:  # on the way down
         monitor.turn_to(lam, tol)
@@ -255,7 +256,7 @@ def _best_so_far(problem, lam, tol, M, monitor, stopped_by):
     monitor.stopped_by = stopped_by
     with contextlib.suppress(OutOfTime), deadline(_MOMENT, extend=True):
         return _certified(problem, M if best is None else best.M, tol, monitor)
-    if whole is None:
+    if whole is None or not is_ours(solver):
         now = problem.nothing(lam)
         return _solution(problem, now.M, now, 1e-12 * now.primal, tol, monitor)
     with deadline(None, extend=True):
@@ -323,6 +324,11 @@ def check_arguments(problem, solver, screening, auto, callback):
     if callback is not None and not callable(callback):
         raise InputError(f"callback={callback!r}: callback must be a function of one argument, the state")
     return solver, screening
+
+
+def is_ours(solver):
+    """Are the evaluations that a solver shows to the monitor those of the engine? Of an own one nothing is believed."""
+    return type(solver) in (BarzilaiBorwein, DualAscent, Newton)
 
 
 def _make_solver(solver):
