@@ -138,3 +138,19 @@ def test_files_of_any_content_end_in_a_sentence(tmp_path):
     ended, findings = fuzz_files.fuzz(fuzz_files.Files(tmp_path), 96, seed=7)
     assert findings == []
     assert len({kind for kind, _ in ended}) == 12
+
+
+def test_no_time_for_any_metric_is_an_error_and_replaces_nothing(tmp_path, monkeypatch):
+    from triscreen import _threads
+
+    def over(run):
+        if run.limit is not None:
+            raise ts.OutOfTime("the time is over")
+
+    monkeypatch.setattr(_threads._Run, "check", over)
+    for command in (["path"], ["fit"], ["fit", "--lam-ratio", "0.01"], ["fit", "--lam", "1"]):
+        (tmp_path / "good").write_text("what was there")
+        done = invoke(*command, "iris", "-o", tmp_path / "good", "--max-seconds", "100")
+        assert done.code == 1, done
+        assert "triscreen: error: max_seconds=100: it was over " in done.err
+        assert (tmp_path / "good").read_text() == "what was there"

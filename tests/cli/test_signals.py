@@ -62,3 +62,21 @@ def test_signals_that_are_ignored_stay_so():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.split() == ["True", "True"]
+
+
+def test_ctrl_c_amid_code_that_forgets_exceptions_comes_a_moment_later():
+    """While numba compiles, llvmlite calls back from C: a KeyboardInterrupt there would be shown and lost."""
+    code = (
+        "import os, signal, time\n"
+        "from triscreen.cli import signals\n"
+        "signals.listen()\n"
+        "signals.enter('running')\n"
+        "exec(compile('os.kill(os.getpid(), signal.SIGINT)', '/somewhere/llvmlite/callback.py', 'exec'))\n"
+        "print('through', flush=True)\n"
+        "try:\n"
+        "    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', signals.code())\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (out.stdout, out.stderr) == ("through\ninterrupted 130\n", "")
