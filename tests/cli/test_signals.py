@@ -80,3 +80,20 @@ def test_ctrl_c_amid_code_that_forgets_exceptions_comes_a_moment_later():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
     assert (out.stdout, out.stderr) == ("through\ninterrupted 130\n", "")
+
+
+def test_a_signal_when_all_is_written_changes_nothing():
+    """Python takes its handlers away before it ends: what is ignored stays so."""
+    code = (
+        "import atexit, os, signal, sys\n"
+        "from triscreen.cli import main\n"
+        "class Late:\n"
+        "    def __del__(self, kill=os.kill, me=os.getpid()):\n"
+        "        kill(me, 2), kill(me, 15)\n"
+        "sys.late = Late()\n"
+        "sys.argv = ['triscreen', 'info', '--json']\n"
+        "main()\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (out.returncode, out.stderr) == (0, ""), out
+    assert out.stdout.startswith("{")

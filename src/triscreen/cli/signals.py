@@ -28,6 +28,9 @@ def enter(phase):
     """
     global _phase
     _phase = phase
+    if phase == "ended":  # also while Python itself comes to its end, which takes a moment
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
 
 
 def stopped(err):
