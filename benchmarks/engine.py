@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import triscreen as ts
-from triscreen._threads import cpu_count, single_threaded_blas
+from triscreen._utils.threads import cpu_count, single_threaded_blas
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import triscreen as ts
-from triscreen.path.solve_path import AUTO
+from triscreen.path.api import AUTO
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
 

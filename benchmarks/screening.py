@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 import triscreen as ts
-from triscreen._threads import single_threaded_blas
+from triscreen._utils.threads import single_threaded_blas
 from triscreen.screening import rules
-from triscreen.screening.state import Screener
+from triscreen.screening.by_triplet import Screener
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
 

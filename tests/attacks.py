@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import triscreen as ts
-from triscreen import checkpoints, files
+from triscreen._utils import archive as files
+from triscreen._utils import checkpoint as checkpoints
 
 LOCK = ".triscreen-lock"
 

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from test_files import ARRAYS, contents, refusal, same_array
-from triscreen import checkpoints, files
-from triscreen.checkpoints import Checkpoint
+from triscreen._utils import archive as files
+from triscreen._utils import checkpoint as checkpoints
+from triscreen._utils.checkpoint import Checkpoint
 
 IDENTITY = {"data": "c0ffee", "lam": 0.1, "tol": math.nan, "k": 5}
 
@@ -164,7 +165,7 @@ import os, random, signal, sys, time
 from pathlib import Path
 import numpy as np
 from triscreen import InputError
-from triscreen.checkpoints import Checkpoint
+from triscreen._utils.checkpoint import Checkpoint
 
 folder, random = Path(sys.argv[1]), random.Random(0)
 count = halves = refused = 0

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import triscreen as ts
-from triscreen import files
+from triscreen._utils import archive as files
 
 META = {
     "lam": 0.1,

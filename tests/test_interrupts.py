@@ -9,8 +9,8 @@ import pytest
 
 import triscreen as ts
 from problems import comparisons, make_case
-from triscreen._threads import Threads
-from triscreen.cones import PSD
+from triscreen._utils.threads import Threads
+from triscreen.problem.cones import PSD
 
 
 class Interrupter:

@@ -286,7 +286,7 @@ def large_case(kind, cone, gamma):
 @pytest.mark.parametrize("gamma", [0.0, 0.5])
 @pytest.mark.parametrize("kind", ["knn", "given"])
 def test_many_chunks_agree_with_brute_force(kind, cone, gamma, monkeypatch):
-    monkeypatch.setattr("triscreen.engine._NORM_CHUNK", 10_000)
+    monkeypatch.setattr("triscreen.problem.engine._NORM_CHUNK", 10_000)
     problem, X, indices, w = large_case(kind, cone, gamma)
     M, lam = random_metric(3, 6, cone, 0.05), 20.0
     alpha = np.random.default_rng(0).uniform(0, 1, len(w))

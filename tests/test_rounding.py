@@ -7,7 +7,7 @@ import pytest
 
 import triscreen as ts
 from problems import random_metric
-from triscreen.screening.state import Screener
+from triscreen.screening.by_triplet import Screener
 
 
 def problem_of(seed, cone):

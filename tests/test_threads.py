@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from triscreen import _threads
-from triscreen._threads import Threads, chunk_bounds, count_chunks, resolve_n_jobs, single_threaded_blas
+from triscreen._utils import threads as _threads
+from triscreen._utils.threads import Threads, chunk_bounds, count_chunks, resolve_n_jobs, single_threaded_blas
 
 
 def blas_threads():
@@ -153,7 +153,7 @@ def run_forking(script, seconds=120):
         import numpy as np
         warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads: that is what this is about
         import triscreen as ts
-        from triscreen import _threads
+        from triscreen._utils import threads as _threads
 
         def in_child(work, seconds=60):
             child = os.fork()

@@ -9,7 +9,7 @@ import pytest
 
 import triscreen as ts
 from problems import SWITCHES
-from triscreen.units import FACTOR, LAMBDA, MATRIX, METRIC, POINT, STEP, Units
+from triscreen.problem.units import FACTOR, LAMBDA, MATRIX, METRIC, POINT, STEP, Units
 
 EXPONENTS = [-215, -150, -31, 31, 150, 225]
 CONES = [("psd", 3, 0.05), ("psd", 20, 0.05), ("diagonal", 3, 0.05), ("psd", 3, 0.0)]

@@ -7,14 +7,14 @@ import warnings
 from contextlib import contextmanager
 
 import triscreen as ts
-from triscreen._threads import single_threaded_blas
+from triscreen._utils.threads import single_threaded_blas
+from triscreen.path.api import AUTO, _path
 from triscreen.path.grid import Grid
 from triscreen.path.result import Row
-from triscreen.path.solve_path import AUTO, _path
 from triscreen.path.walk import Walk
-from triscreen.screening.state import Screener
-from triscreen.solvers.solve import MAX_ITER, check_arguments
-from triscreen.units import LAMBDA
+from triscreen.problem.units import LAMBDA
+from triscreen.screening.by_triplet import Screener
+from triscreen.solvers.api import MAX_ITER, check_arguments
 
 # The paper's methods: (bounds, rule). Its RRPB, once the optimisation runs, looks from the iterate: that is DGB.
 CASES = {

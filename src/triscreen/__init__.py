@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
         SmallClassWarning,
     )
     from triscreen.estimators import ComparisonKFold, ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
-    from triscreen.losses import Hinge, SmoothedHinge
     from triscreen.path import Path, solve_path
     from triscreen.persistence import load, save
     from triscreen.problem import Certificate, Problem
+    from triscreen.problem.losses import Hinge, SmoothedHinge
     from triscreen.screening import Screening, Sphere
     from triscreen.solvers import Solution, State, solve
     from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
@@ -71,10 +71,10 @@ _HOMES = {
         "SmallClassWarning",
     ),
     "estimators": ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"),
-    "losses": ("Hinge", "SmoothedHinge"),
     "path": ("Path", "solve_path"),
     "persistence": ("load", "save"),
     "problem": ("Certificate", "Problem"),
+    "problem.losses": ("Hinge", "SmoothedHinge"),
     "screening": ("Screening", "Sphere"),
     "solvers": ("Solution", "State", "solve"),
     "triplets": ("all_triplets", "given_triplets", "knn_triplets", "triplet_count"),

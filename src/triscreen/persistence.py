@@ -6,9 +6,9 @@ import importlib
 
 import numpy as np
 
-from triscreen._validation import shortened
+from triscreen._utils.archive import read, write
+from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
-from triscreen.files import read, write
 from triscreen.path import Path
 from triscreen.solvers import Solution
 

@@ -179,7 +179,7 @@ def test_a_race_grades_every_case_and_ends_for_all_at_the_same_lambda(monkeypatc
 
 
 def test_the_clock_of_screening_counts_once_and_puts_things_back():
-    from triscreen.screening.state import Screener
+    from triscreen.screening.by_triplet import Screener
 
     before = Screener.start, Screener.step
     case = make_case(7, n=40, d=3, kind="knn")

@@ -243,7 +243,7 @@ class Files:
 
     def _checkpoint(self):
         """Leave a path unfinished; return its files."""
-        from triscreen.checkpoints import Checkpoint
+        from triscreen._utils.checkpoint import Checkpoint
 
         folder = self.folder / "kept"
         self.unfinished = ("path", self.given["data"], "--label", "class", "--drop", "name", "-k", "2", "--tol", "1e-2",

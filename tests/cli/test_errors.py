@@ -141,7 +141,7 @@ def test_files_of_any_content_end_in_a_sentence(tmp_path):
 
 
 def test_no_time_for_any_metric_is_an_error_and_replaces_nothing(tmp_path, monkeypatch):
-    from triscreen import _threads
+    from triscreen._utils import threads as _threads
 
     def over(run):
         if run.limit is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from commands import COMMANDS, invoke, make_files
-from triscreen import files
+from triscreen._utils import archive as files
 
 # They may stand beside anything (docs/cli.md), and --help ends before anything begins.
 ANYWHERE = {"quiet", "debug", "dry_run", "help"}

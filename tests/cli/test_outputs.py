@@ -13,7 +13,7 @@ import pytest
 
 import triscreen as ts
 from commands import COMMANDS, FUNCTIONS, READ, TEXTS, WRITTEN, contents, invoke, make_files, refusal
-from triscreen import files
+from triscreen._utils import archive as files
 from triscreen.cli import outputs
 
 SMALL = ("--label", "class", "--drop", "name")
@@ -157,7 +157,7 @@ def test_only_its_own_files_are_removed(given, tmp_path, mode):
 
 def interrupt_after(monkeypatch, lambdas):
     """Let Ctrl-C come after so many entries of a checkpoint."""
-    from triscreen.checkpoints import Checkpoint
+    from triscreen._utils.checkpoint import Checkpoint
 
     append = Checkpoint.append
 

@@ -39,7 +39,7 @@ def test_sigterm_keeps_the_work(tmp_path):
     """As Ctrl-C does (test_cli): the checkpoint is there, a line says so."""
     code = (
         "import os, signal, sys\n"
-        "from triscreen.checkpoints import Checkpoint\n"
+        "from triscreen._utils.checkpoint import Checkpoint\n"
         "append = Checkpoint.append\n"
         "def appended(self, *arguments, **more):\n"
         "    append(self, *arguments, **more)\n"

@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import triscreen as ts
 from problems import comparisons
-from triscreen import files
-from triscreen.checkpoints import recording
+from triscreen._utils import archive as files
+from triscreen._utils.checkpoint import recording
 
 
 @pytest.fixture

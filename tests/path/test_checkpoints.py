@@ -17,7 +17,7 @@ import pytest
 
 import triscreen as ts
 from problems import SWITCHES, make_case
-from triscreen.checkpoints import look, recording
+from triscreen._utils.checkpoint import look, recording
 from triscreen.path import identity
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.dual import DualAscent

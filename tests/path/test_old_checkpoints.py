@@ -11,8 +11,8 @@ import pytest
 import triscreen as ts
 import versions
 from test_files import contents, rewritten
-from triscreen import files
-from triscreen.checkpoints import look
+from triscreen._utils import archive as files
+from triscreen._utils.checkpoint import look
 
 
 @pytest.fixture(params=["given", "knn", "all"])

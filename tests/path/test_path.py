@@ -11,8 +11,8 @@ import pytest
 import triscreen as ts
 from oracles import cvxpy_optimum
 from problems import SWITCHES, make_case
-from triscreen.cones import components_of
 from triscreen.path.walk import Walk
+from triscreen.problem.cones import components_of
 from triscreen.screening.ranges import rrpb_ranges
 
 CONES = ["psd", "diagonal"]

@@ -9,8 +9,8 @@ import pytest
 
 import triscreen as ts
 from problems import make_case, random_metric
-from triscreen.curvature import Curvature
-from triscreen.screening.tube import Reference, Tube, WorkingSet
+from triscreen.problem.curvature import Curvature
+from triscreen.screening.working_set import Reference, Tube, WorkingSet
 
 CASES = [
     pytest.param({}, id="given"),

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 import triscreen as ts
-from triscreen.engine import Engine
+from triscreen.problem.engine import Engine
 from triscreen.screening import rules
-from triscreen.screening.state import Screener
+from triscreen.screening.by_triplet import Screener
 
 MANY, FEW = 300, 12  # probes a sphere; where each takes eigendecompositions
 

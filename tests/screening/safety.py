@@ -31,9 +31,9 @@ from tubes import tubes_at
 
 import triscreen as ts
 from problems import random_metric
+from triscreen.problem.units import LAMBDA, METRIC
+from triscreen.screening.by_triplet import Screener
 from triscreen.screening.ranges import rrpb_ranges
-from triscreen.screening.state import Screener
-from triscreen.units import LAMBDA, METRIC
 
 BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rrpb", "mid")
 KINDS = (
@@ -178,7 +178,7 @@ def sweep_all(seeds):
     """Run the sweep over sets that are never listed: every pair that leaves, against the listed twin's optimum."""
     from triscreen.screening import pairs
     from triscreen.triplets import all as never_listed
-    from triscreen.triplets.quadratic import Quadratic
+    from triscreen.triplets._all_distances import Quadratic
 
     counts = Counter()
     before = pairs._PAYS, never_listed._WORTH_LISTING

@@ -12,7 +12,7 @@ import triscreen as ts
 from oracles import loss_values, matrices
 from problems import make_case, random_metric
 from triscreen.screening import Sphere, rules
-from triscreen.screening.state import Screener
+from triscreen.screening.by_triplet import Screener
 from triscreen.solvers import BarzilaiBorwein
 
 CONES = ["psd", "diagonal"]

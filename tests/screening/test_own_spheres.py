@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import triscreen as ts
-from triscreen import _threads
+from triscreen._utils import threads as _threads
 from triscreen.errors import OutOfTime
 
 

@@ -10,9 +10,9 @@ import pytest
 import triscreen as ts
 from problems import random_metric
 from triscreen.screening import pairs
-from triscreen.screening.pairs import PairScreener, fixed_part
+from triscreen.screening.by_pair import PairScreener, fixed_part
 from triscreen.triplets import all as never_listed
-from triscreen.triplets.quadratic import Quadratic
+from triscreen.triplets._all_distances import Quadratic
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from oracles import matrices
 from problems import make_case, random_metric
 from triscreen._kernels.rules import _negative_eigenvalue, _slope
 from triscreen.screening import rules, spheres
+from triscreen.screening.by_triplet import Screener
 from triscreen.screening.spheres import Sphere
-from triscreen.screening.state import Screener
 
 CONES = ["psd", "diagonal"]
 

@@ -7,7 +7,7 @@ import pytest
 from safety import sweep, sweep_all
 
 import triscreen as ts
-from triscreen.screening.state import Screener
+from triscreen.screening.by_triplet import Screener
 
 
 @pytest.mark.parametrize("start", [0, 12, 24])

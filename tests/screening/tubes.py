@@ -9,7 +9,7 @@ from probes import _margins as margins_at
 
 import triscreen as ts
 from triscreen.path.walk import Walk
-from triscreen.units import LAMBDA, METRIC
+from triscreen.problem.units import LAMBDA, METRIC
 
 
 def tubes_at(problem, lam, rng, counts, label):

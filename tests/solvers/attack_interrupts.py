@@ -19,7 +19,7 @@ import warnings
 import numpy as np
 
 import triscreen as ts
-from triscreen._threads import Threads
+from triscreen._utils.threads import Threads
 from triscreen.triplets.knn import nearest
 
 

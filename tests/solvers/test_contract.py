@@ -10,7 +10,7 @@ import pytest
 
 import triscreen as ts
 from problems import make_case
-from triscreen.solvers.solve import SOLVERS
+from triscreen.solvers.api import SOLVERS
 
 CONES = ["psd", "diagonal"]
 EVERY = [name for name in SOLVERS if name != "auto"]

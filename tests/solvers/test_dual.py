@@ -10,7 +10,7 @@ import pytest
 import triscreen as ts
 from oracles import alpha_of, cvxpy_optimum, dual, loss_values, matrices, plus
 from problems import make_case
-from triscreen.engine import Engine
+from triscreen.problem.engine import Engine
 from triscreen.solvers.dual import Ascent, DualAscent
 
 CONES = ["psd", "diagonal"]

@@ -9,7 +9,7 @@ import pytest
 
 import triscreen as ts
 from problems import comparisons
-from triscreen.solvers.solve import SOLVERS
+from triscreen.solvers.api import SOLVERS
 
 Y = np.arange(20) % 2
 X = np.random.default_rng(0).normal(size=(20, 3)) + Y[:, None]

@@ -10,8 +10,8 @@ import pytest
 
 import triscreen as ts
 from problems import make_case
-from triscreen import _threads
-from triscreen._threads import Threads, breathe, deadline
+from triscreen._utils import threads as _threads
+from triscreen._utils.threads import Threads, breathe, deadline
 from triscreen.errors import OutOfTime
 
 SETS = {"knn": {}, "given": {"kind": "given"}, "all": {}}

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import triscreen as ts
 from oracles import alpha_of, brute_knn, loss_values, matrices
-from triscreen.curvature import Curvature
+from triscreen.problem.curvature import Curvature
 from triscreen.triplets import all as never_listed
-from triscreen.triplets.quadratic import PairList, Quadratic, grain_of
+from triscreen.triplets._all_distances import PairList, Quadratic, grain_of
 
 LOSSES = [ts.SmoothedHinge(0.05), ts.SmoothedHinge(3.0), ts.Hinge()]
 

@@ -56,8 +56,8 @@ def transform(
     """
     import numpy as np
 
+    from triscreen._utils.archive import replacing
     from triscreen.datasets.text import escaped
-    from triscreen.files import replacing
 
     check_files({"model": model, "data": data}, {"output": output})
     scaling, metric = _load(model)

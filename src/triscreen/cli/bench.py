@@ -80,7 +80,7 @@ def _measure(name):
     import numpy as np
 
     import triscreen as ts
-    from triscreen._threads import single_threaded_blas
+    from triscreen._utils.threads import single_threaded_blas
     from triscreen.datasets import read_points
 
     points = read_points(name)

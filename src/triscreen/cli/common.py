@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
-from triscreen._validation import as_positive
+from triscreen._utils.validation import as_positive
 from triscreen.cli import signals
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from triscreen._validation import shortened
+from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
 
 

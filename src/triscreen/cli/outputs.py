@@ -43,7 +43,7 @@ def check_files(inputs, outputs, folders=("checkpoint",)):
 
 
 def _check_writable(name, file, folder):
-    from triscreen.files import target
+    from triscreen._utils.archive import target
 
     if not folder:
         target(file, name)
@@ -88,7 +88,7 @@ def resumable(folder, keep, quiet=False):
     Only files that checkpoints inside wrote, or went on from, are ever removed, one by one, and their folders where
     they are then empty. Ctrl-C and errors get a sentence that says what is kept. folder=None: there is no checkpoint.
     """
-    from triscreen.checkpoints import recording
+    from triscreen._utils.checkpoint import recording
 
     kept = SimpleNamespace(keep=keep)
     if folder is None:

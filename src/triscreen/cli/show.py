@@ -113,7 +113,7 @@ def _machine():
     from threadpoolctl import threadpool_info
 
     import triscreen as ts
-    from triscreen._threads import cpu_count
+    from triscreen._utils.threads import cpu_count
 
     found = {"triscreen": ts.__version__, "python": platform.python_version(), "system": platform.platform()}
     installed = {package.name.lower(): package.version for package in metadata.distributions() if package.name}

@@ -14,11 +14,11 @@ import zipfile
 
 import numpy as np
 
-from triscreen._validation import shortened
+from triscreen._utils.archive import read_npy
+from triscreen._utils.validation import shortened
 from triscreen.datasets.table import as_table, brief, from_columns, from_parts, is_whole
 from triscreen.datasets.text import as_text, delimiter_of, read_text, rows
 from triscreen.errors import InputError
-from triscreen.files import read_npy
 
 EMBEDDED = ("iris", "wine", "digits", "breast_cancer")
 # An array of an npz file may unpack to so many bytes, or to so many times the file, whichever is more.

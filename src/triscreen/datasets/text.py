@@ -11,7 +11,7 @@ from math import isfinite
 
 import numpy as np
 
-from triscreen._validation import shortened
+from triscreen._utils.validation import shortened
 from triscreen.datasets.table import LABELS, brief, columns_of, is_number, of_table, place
 from triscreen.errors import InputError
 

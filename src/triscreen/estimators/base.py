@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from triscreen._threads import deadline
-from triscreen._validation import as_positive, shortened
-from triscreen.cones import components_of
+from triscreen._utils.threads import deadline
+from triscreen._utils.validation import as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime
 from triscreen.estimators.callbacks import CallbackSupportMixin
-from triscreen.losses import Hinge, SmoothedHinge
-from triscreen.units import LAMBDA
+from triscreen.problem.cones import components_of
+from triscreen.problem.losses import Hinge, SmoothedHinge
+from triscreen.problem.units import LAMBDA
 
 FLOATS = [np.float64, np.float32]
 _SET_UP = 1.0  # seconds that making triplets may take, however small max_seconds is

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from triscreen._validation import as_choice, as_count, as_positive, as_weights, shortened
+from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.errors import InputError
 from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, interruptible_fit, scale_of_lambda
 from triscreen.estimators.callbacks import Progress, with_callbacks

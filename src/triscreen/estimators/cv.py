@@ -12,14 +12,14 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
-from triscreen._validation import as_count, as_flag, as_numbers, as_positive, shortened
+from triscreen._utils.archive import as_path
+from triscreen._utils.validation import as_count, as_flag, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
 from triscreen.estimators.base import interruptible_fit, scale_of_lambda
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
-from triscreen.files import as_path
 from triscreen.path import solve_path
-from triscreen.path.entries import kept_losses
+from triscreen.path.checkpoint import kept_losses
 from triscreen.path.progress import silent
 from triscreen.selection import choose, triplet_accuracy
 

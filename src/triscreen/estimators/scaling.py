@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from triscreen._validation import as_choice
+from triscreen._utils.validation import as_choice
 from triscreen.errors import InputError
 
 SCALINGS = ("none", "minmax", "standard", "libsvm")

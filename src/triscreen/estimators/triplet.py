@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from triscreen._validation import as_choice, as_count, as_positive
-from triscreen.cones import components_of
+from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, interruptible_fit, scale_of_lambda
 from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
+from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
 from triscreen.triplets import KnnTriplets, all_triplets, given_triplets, knn_triplets
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from triscreen._validation import as_count, as_numbers, as_positive, shortened
+from triscreen._utils.archive import fingerprint
+from triscreen._utils.validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import InputError
-from triscreen.files import fingerprint
-from triscreen.units import LAMBDA
+from triscreen.problem.units import LAMBDA
 
 # Where a path without an end of its own stops, relative to lambda_max.
 _LOWEST = 1e-8

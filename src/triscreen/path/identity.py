@@ -9,13 +9,13 @@ import re
 
 import numpy as np
 
-from triscreen.files import fingerprint
-from triscreen.losses import Hinge, SmoothedHinge
+from triscreen._utils.archive import fingerprint
+from triscreen.problem.losses import Hinge, SmoothedHinge
+from triscreen.problem.units import POINT
 from triscreen.screening import Screening
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.dual import DualAscent
 from triscreen.solvers.newton import Newton
-from triscreen.units import POINT
 
 _NUMBERS = {
     Hinge: ("Hinge", lambda it: {}),

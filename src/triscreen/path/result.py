@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triscreen._tables import html_table
-from triscreen._threads import single_threaded_blas
-from triscreen._validation import as_positive
-from triscreen.cones import components_of, make_cone
+from triscreen._utils.display import html_table
+from triscreen._utils.threads import single_threaded_blas
+from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
 from triscreen.path.plots import Plots
+from triscreen.problem.cones import components_of, make_cone
+from triscreen.problem.units import FACTOR, LAMBDA, MATRIX, METRIC
 from triscreen.solvers import Solution
-from triscreen.units import FACTOR, LAMBDA, MATRIX, METRIC
 
 # One number per lambda each; see `Row`.
 NUMBERS = (
@@ -116,7 +116,7 @@ class Row:
         return self.slack + 0.5 * lam * self._away_at(lam)
 
     def rounding_at(self, lam):
-        """Return the bound of what rounding may hide of that gap (see `triscreen.rounding`)."""
+        """Return the bound of what rounding may hide of that gap (see `triscreen.problem.rounding`)."""
         more = np.sqrt(self._away_at(lam)) * self.error + (self.error / np.sqrt(2 * lam)) ** 2
         return self.rounding + more + 1e-13 * self.gap_at(lam)
 

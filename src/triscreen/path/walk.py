@@ -2,8 +2,8 @@
 
 1. The start is extrapolated from the last two solutions, linearly in log(lambda), and projected.
 2. With ``active_set``, the triplets that keep their zone in a tube of metrics around the way ahead are fixed
-   (`triscreen.screening.tube`); with ``ranges``, those whose zone is proven for every lambda down to the end of the
-   tube. What is left is solved; a tube lasts for several lambdas where these are close to each other.
+   (`triscreen.screening.working_set`); with ``ranges``, those whose zone is proven for every lambda down to the end of
+   the tube. What is left is solved; a tube lasts for several lambdas where these are close to each other.
 3. A solution inside the tube is proven over all triplets by that alone. Otherwise all pairs are looked at (half a
    pass), which makes it the next reference. If its gap over all triplets is too large, a wider tube is made around it.
 
@@ -17,16 +17,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triscreen._lazy import cached_property
-from triscreen._threads import deadline
-from triscreen.engine import Evaluation
+from triscreen._utils.lazy import cached_property
+from triscreen._utils.threads import deadline
 from triscreen.errors import OutOfTime
+from triscreen.problem.engine import Evaluation
+from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
 from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import rrpb
-from triscreen.screening.tube import Reference, Tube, WorkingSet
+from triscreen.screening.working_set import Reference, Tube, WorkingSet
+from triscreen.solvers.api import is_ours, run
 from triscreen.solvers.base import Monitor
-from triscreen.solvers.solve import is_ours, run
-from triscreen.units import LAMBDA, MATRIX, METRIC, STEP
 
 # A tube's radius, in prediction errors: for one lambda a solution may end outside, several had better stay inside.
 _NARROW, _WIDE = 0.17, 0.5

@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from triscreen._validation import as_positive
+from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
 from triscreen.report import maps as screening_maps
 from triscreen.selection import comparison_error, neighbour_error

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 
 from triscreen.errors import ConvergenceWarning
+from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
 from triscreen.screening.ranges import rrpb_ranges
-from triscreen.screening.tube import Reference
+from triscreen.screening.working_set import Reference
 from triscreen.solvers import solve
-from triscreen.units import LAMBDA
 
 # (sphere, rule): all spheres with the sphere rule, and the half-space that makes the oldest of them better.
 CASES = (

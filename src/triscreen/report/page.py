@@ -9,8 +9,8 @@ from string import Template
 
 import numpy as np
 
+from triscreen._utils.archive import replacing
 from triscreen.errors import InputError
-from triscreen.files import replacing
 
 _DIRECTIONS, _FEATURES = 20, 15
 

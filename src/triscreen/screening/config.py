@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triscreen._validation import as_choice, as_count, as_flag, shortened
+from triscreen._utils.validation import as_choice, as_count, as_flag, shortened
 from triscreen.errors import InputError
 from triscreen.screening.rules import RULES
 from triscreen.screening.spheres import BOUNDS
@@ -34,8 +34,8 @@ class Screening:
         For paths: leave out the triplets whose zone RRPB proves for every lambda of a stretch of the path.
     active_set : bool or "loss"
         For paths: fix the triplets that keep their zone in a tube of metrics around the way ahead, zero on one side and
-        linear on the other, and prove the solution over the rest (`triscreen.screening.tube`). "loss": the paper's
-        set, triplets of zero loss are left out until they have one. Neither has an effect in `solve`.
+        linear on the other, and prove the solution over the rest (`triscreen.screening.working_set`). "loss": the
+        paper's set, triplets of zero loss are left out until they have one. Neither has an effect in `solve`.
     include_solution : bool
         Enlarge every sphere so that it also holds the approximate solution that will be returned. Then the gap of the
         reduced problem is the gap over all triplets, and `solve` reports it without another pass over them.

@@ -1,8 +1,8 @@
 """How spheres and rules stay safe in floating point.
 
-Each radius is enlarged by what the errors bounded in `triscreen.rounding` do to its theorem; rules add the errors of
-the pair distances to a triplet's margin and enlarge its norm. With dA and dM the errors of A and of M's distances,
-e_gap that of the gap, and o = 64 s u (|Q| + r) + dM for the arithmetic on the centre itself:
+Each radius is enlarged by what the errors bounded in `triscreen.problem.rounding` do to its theorem; rules add the
+errors of the pair distances to a triplet's margin and enlarge its norm. With dA and dM the errors of A and of M's
+distances, e_gap that of the gap, and o = 64 s u (|Q| + r) + dM for the arithmetic on the centre itself:
 
     GB           r + dA/lam + o
     PGB          sqrt(r^2 + 2 r_GB (dA/lam + o) + (dA/lam + o)^2) + o: the enlarged GB, projected
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen.rounding import U
+from triscreen.problem.rounding import U
 
 
 def gap_error(rounding, evaluation, lam):

@@ -17,8 +17,8 @@ import numpy as np
 
 from triscreen._kernels.compiled import LINEAR, UNDECIDED, ZERO
 from triscreen._kernels.rules import linear_rule, orthant_rule, semidefinite_rule
-from triscreen._threads import chunk_bounds
-from triscreen.rounding import U
+from triscreen._utils.threads import chunk_bounds
+from triscreen.problem.rounding import U
 from triscreen.screening.spheres import Sphere, split
 
 RULES = ("sphere", "linear", "semidefinite")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triscreen.units import FACTOR, METRIC
+from triscreen.problem.units import FACTOR, METRIC
 
 BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rpb", "rrpb", "mid")
 
@@ -48,7 +48,7 @@ class Sphere:
     Attributes
     ----------
     center : array
-        A core element (see `triscreen.engine`), not necessarily in the cone.
+        A core element (see `triscreen.problem.engine`), not necessarily in the cone.
     radius : float
     name : str
     terms : tuple of Term, or None

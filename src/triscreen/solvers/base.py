@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triscreen._tables import html_table
-from triscreen.screening.pairs import PairScreener
-from triscreen.screening.state import Screener
-from triscreen.units import LAMBDA, STEP
+from triscreen._utils.display import html_table
+from triscreen.problem.units import LAMBDA, STEP
+from triscreen.screening.by_pair import PairScreener
+from triscreen.screening.by_triplet import Screener
 
 # Stop when this many iterations in a row have not brought the gap down.
 _PATIENCE = 2000

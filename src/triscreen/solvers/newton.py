@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triscreen.curvature import Curvature
+from triscreen.problem.curvature import Curvature
 from triscreen.solvers.bb import BarzilaiBorwein
 
 

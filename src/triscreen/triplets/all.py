@@ -9,14 +9,14 @@ import numpy as np
 from triscreen._kernels.margins import largest_margin_blocks
 from triscreen._kernels.ordered import bend_ordered, sweep_ordered
 from triscreen._kernels.pairs import pair_distances
-from triscreen._threads import Threads, breathe, chunk_bounds, count_chunks
-from triscreen._validation import as_count, as_labels, as_numbers, as_points, shortened
+from triscreen._utils.threads import Threads, breathe, chunk_bounds, count_chunks
+from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, shortened
 from triscreen.errors import InputError
+from triscreen.triplets._all_blocks import Block
+from triscreen.triplets._all_distances import PairList, Quadratic, grain_of
 from triscreen.triplets.base import NeverListed, Sums, TripletSet, add_up
-from triscreen.triplets.block import Block
 from triscreen.triplets.knn import name_small_classes, nearest
 from triscreen.triplets.ordered import OrderedTriplets, Reduction
-from triscreen.triplets.quadratic import PairList, Quadratic, grain_of
 
 _BLOCK = 8 * 2**20  # bytes of a block of distances
 _BLOCKS = 7  # so many are alive at a time where most are: when pairs are let go

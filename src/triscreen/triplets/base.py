@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triscreen._kernels.pairs import laplacian_rows, pair_distances, pair_products, transpose_pairs, weighted_squares
-from triscreen._threads import LONGEST, breathe, chunk_bounds, count_chunks
+from triscreen._utils.threads import LONGEST, breathe, chunk_bounds, count_chunks
 from triscreen.errors import InputError
 
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide

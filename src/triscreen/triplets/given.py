@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._validation import as_weights
+from triscreen._utils.validation import as_weights
 from triscreen.errors import InputError
 from triscreen.triplets.listed import ListedTriplets
 

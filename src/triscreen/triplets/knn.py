@@ -18,9 +18,9 @@ from triscreen._kernels.margins import (
 )
 from triscreen._kernels.near import bend_blocks, curved_blocks, near_blocks
 from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
-from triscreen._lazy import cached_property
-from triscreen._threads import LONGEST, Threads, chunk_bounds, count_chunks, single_threaded_blas
-from triscreen._validation import as_count, as_labels, as_points
+from triscreen._utils.lazy import cached_property
+from triscreen._utils.threads import LONGEST, Threads, chunk_bounds, count_chunks, single_threaded_blas
+from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
 from triscreen.triplets.base import MOST_PAIRS, Sums, TripletSet, add_up
 from triscreen.triplets.listed import ListedTriplets

@@ -8,10 +8,10 @@ import numpy as np
 
 from triscreen._kernels.decided import decide_ordered
 from triscreen._kernels.ordered import bend_ordered, sweep_ordered
-from triscreen._threads import chunk_bounds, count_chunks
+from triscreen._utils.threads import chunk_bounds, count_chunks
+from triscreen.triplets._all_distances import grain_of
 from triscreen.triplets.base import NeverListed, Sums, add_up
 from triscreen.triplets.knn import KnnTriplets
-from triscreen.triplets.quadratic import grain_of
 
 _WORK = 60  # elementary operations a pair, about
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from triscreen._kernels.pairs import pair_products
-from triscreen._lazy import cached_property
+from triscreen._utils.lazy import cached_property
 
 
 def grain_of(largest, smoothing, count):

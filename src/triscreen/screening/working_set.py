@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triscreen.engine import Engine
-from triscreen.screening.pairs import fixed_part
+from triscreen.problem.engine import Engine
+from triscreen.screening.by_pair import fixed_part
 from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import trace
 from triscreen.triplets import Sums

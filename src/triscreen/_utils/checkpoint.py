@@ -1,6 +1,6 @@
 """A folder of files for a run that can be resumed, and a record of which files are a run's own.
 
-The folder of a run with n + 1 entries holds files of `triscreen.files`, and nothing else that counts:
+The folder of a run with n + 1 entries holds files of `triscreen._utils.archive`, and nothing else that counts:
 
     checkpoint.tsc      the identity of the run: what makes it this one
     000000.tsc ...      its entries, each written once and never again
@@ -16,7 +16,7 @@ Entries of format 1 are {...} without any of this, their state inside; a run tha
 format 2, and the first of these takes the hash of the last old one as the seal before.
 
 A hash is BLAKE2b (16 bytes, hexadecimal) of what was written as JSON with sorted keys, followed, for each array in the
-order of the names, by its name and its `triscreen.files.fingerprint`.
+order of the names, by its name and its `triscreen._utils.archive.fingerprint`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
-from triscreen._validation import shortened
+from triscreen._utils.archive import OURS, as_dict, as_json, as_path, fingerprint, load, special, write
+from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
-from triscreen.files import OURS, as_dict, as_json, as_path, fingerprint, load, special, write
 
 try:
     import fcntl

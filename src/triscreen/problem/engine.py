@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triscreen._lazy import cached_property
-from triscreen._threads import Threads, chunk_bounds
-from triscreen.cones import Projection
-from triscreen.rounding import Rounding
+from triscreen._utils.lazy import cached_property
+from triscreen._utils.threads import Threads, chunk_bounds
+from triscreen.problem.cones import Projection
+from triscreen.problem.rounding import Rounding
+from triscreen.problem.units import MATRIX, METRIC, POINT, Units
 from triscreen.triplets import Sums
-from triscreen.units import MATRIX, METRIC, POINT, Units
 
 _NORM_CHUNK = 1 << 18
 
@@ -82,7 +82,7 @@ class Engine:
         Pairs of this engine over pairs of the whole problem: what one evaluation counts as a pass.
     """
 
-    point_error = 4  # the points are exact to so many units of rounding; see triscreen.rounding
+    point_error = 4  # the points are exact to so many units of rounding; see triscreen.problem.rounding
     units = Units()
 
     def __init__(self, points, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from triscreen._validation import shortened
+from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
-from triscreen.rounding import U
+from triscreen.problem.rounding import U
+from triscreen.problem.units import LAMBDA, METRIC
 from triscreen.screening import rules, spheres
 from triscreen.screening.rounding import gap_error, safe_radius
-from triscreen.units import LAMBDA, METRIC
 
 # Make the problem smaller when the undecided triplets have become fewer by this factor.
 _PAYS = 0.7

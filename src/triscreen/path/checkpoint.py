@@ -13,7 +13,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from triscreen.checkpoints import entry_name, look
+from triscreen._utils.checkpoint import entry_name, look
 from triscreen.errors import InputError
 from triscreen.path.result import NUMBERS, Row
 

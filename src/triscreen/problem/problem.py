@@ -9,8 +9,8 @@ is expensive happens per pair: distances through a factor of M, margins as diffe
 weights.
 
 Solvers work on *core* elements of the cone, in the coordinates of `Problem.points` (centred, and rotated into the span
-of the data where that pays), and in its units of length (`triscreen.units`; where these are not the user's, lambda is
-not, either). Users see M in the coordinates of X.
+of the data where that pays), and in its units of length (`triscreen.problem.units`; where these are not the user's,
+lambda is not, either). Users see M in the coordinates of X.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triscreen._lazy import cached_property
-from triscreen._threads import Threads, single_threaded_blas
-from triscreen._validation import as_alpha, as_points, as_positive, check_scale
-from triscreen.cones import make_cone
-from triscreen.engine import Engine
+from triscreen._utils.lazy import cached_property
+from triscreen._utils.threads import Threads, single_threaded_blas
+from triscreen._utils.validation import as_alpha, as_points, as_positive, check_scale
 from triscreen.errors import DegenerateProblemWarning, InputError, OutOfTime
-from triscreen.losses import SmoothedHinge, check_loss
-from triscreen.span import span_basis
+from triscreen.problem.cones import make_cone
+from triscreen.problem.engine import Engine
+from triscreen.problem.losses import SmoothedHinge, check_loss
+from triscreen.problem.span import span_basis
+from triscreen.problem.units import LAMBDA, MATRIX, METRIC, POINT, Units
 from triscreen.triplets import TripletSet
 from triscreen.triplets.base import ONE_BY_ONE
-from triscreen.units import LAMBDA, MATRIX, METRIC, POINT, Units
 
 _SAMPLED_ANCHORS = 64
 _LARGEST_GAMMA = 1e4
@@ -53,7 +53,7 @@ class Certificate:
     rel_gap : float
         gap / |primal|.
     rounding : float
-        The exact gap exceeds the computed one by no more than this, whatever the data (see `triscreen.rounding`).
+        The exact gap exceeds the computed one by no more than this, whatever the data (`triscreen.problem.rounding`).
     """
 
     primal: float

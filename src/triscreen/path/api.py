@@ -7,20 +7,20 @@ import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from triscreen._threads import deadline, single_threaded_blas
-from triscreen._validation import as_count, as_positive
-from triscreen.checkpoints import Checkpoint
+from triscreen._utils.checkpoint import Checkpoint
+from triscreen._utils.threads import deadline, single_threaded_blas
+from triscreen._utils.validation import as_count, as_positive
 from triscreen.errors import Interrupted, OutOfTime, convergence_warning, interruptible
-from triscreen.path.entries import entry_of, restore, take_up
+from triscreen.path.checkpoint import entry_of, restore, take_up
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.identity import identity_of
 from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
 from triscreen.path.walk import Walk
+from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
+from triscreen.solvers.api import MAX_ITER, advice, check_arguments
 from triscreen.solvers.base import wants_stop
-from triscreen.solvers.solve import MAX_ITER, advice, check_arguments
-from triscreen.units import LAMBDA
 
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
 AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from triscreen._kernels.norms import diagonal_norms, full_norms
-from triscreen._threads import chunk_bounds, count_chunks
-from triscreen._validation import as_choice, as_numbers
+from triscreen._utils.threads import chunk_bounds, count_chunks
+from triscreen._utils.validation import as_choice, as_numbers
 from triscreen.errors import InputError
 
 # An eigenvalue below zero by less than this, times the dimension and the largest one, is rounding.

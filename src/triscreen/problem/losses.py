@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triscreen._validation import as_positive
+from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
 
 

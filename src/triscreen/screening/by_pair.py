@@ -11,11 +11,11 @@ import time
 
 import numpy as np
 
-from triscreen.rounding import U
+from triscreen.problem.rounding import U
+from triscreen.problem.units import METRIC
 from triscreen.screening import rules, spheres
-from triscreen.screening.state import Screener
-from triscreen.triplets.quadratic import Quadratic
-from triscreen.units import METRIC
+from triscreen.screening.by_triplet import Screener
+from triscreen.triplets._all_distances import Quadratic
 
 # Pairs leave when no more than this share of them would stay.
 _PAYS = 0.7

@@ -1,0 +1,1 @@
+"""What knows nothing about metrics: arguments, threads, files, tables."""
