@@ -77,8 +77,8 @@ for T in (*lists, ts.all_triplets(X, y)):
     for cone in ("psd", "diagonal"):
         p = ts.Problem(X, T, cone=cone)
         sol = ts.solve(p, 0.1 * p.lambda_max(), solver="newton")
-        rule = "semidefinite" if T.numbered else "sphere"
-        if T.numbered:
+        rule = "semidefinite" if T.lists_triplets else "sphere"
+        if T.lists_triplets:
             p.certificate(sol.M, sol.lam, np.ones(p.triplets.n_triplets)); p.norms
             ts.solve(p, 0.1 * p.lambda_max(), solver="dual", tol=0.1)
         every = ts.Screening(("rrpb", "gb", "pgb", "cdgb", "mid"), rule=rule, every=2)

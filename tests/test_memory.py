@@ -74,7 +74,7 @@ def everything_imported():
     for kind in KINDS:
         for cone in ("psd", "diagonal"):
             problem = ts.Problem(*make(kind, 30, 2, 2), cone=cone, n_jobs=2)
-            for verb in (VERBS | ONE_BY_ONE if problem.triplets.numbered else VERBS).values():
+            for verb in (VERBS | ONE_BY_ONE if problem.triplets.lists_triplets else VERBS).values():
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ts.ConvergenceWarning)
                     verb(problem)

@@ -220,7 +220,7 @@ def sweep_all(seeds):
                     )
                     screener._apply(sphere, e, 0)
                     found = screener._reduction
-                    if found is not None and found.triplets is not None and found.triplets.listed:
+                    if found is not None and found.triplets is not None and found.triplets.lists_pairs:
                         zones = zones_of(problem, found, Quadratic(problem.points, sphere.center))
                         check(problem, zones, exact, counts, f"{kind}, {name}, {bound}, seed {seed}")
                         counts["zones"] += sum(found.counts)

@@ -65,7 +65,7 @@ def test_a_solver_gets_what_it_needs_or_a_sentence(solver, kind, verb):
             return ts.solve(problem, lam, **how)
         return ts.solve_path(problem, lambdas=[lam], **how)
 
-    if needs and not problem.triplets.numbered:
+    if needs and not problem.triplets.lists_triplets:
         with pytest.raises(ts.InputError, match=r"^solver=.* never listed; use 'auto'"):
             call()
     elif isinstance(solver, str):

@@ -218,7 +218,7 @@ def _same(T, other):
     """Are these the same triplets, both made in the same way?"""
     if T.n_triplets != other.n_triplets:
         return False
-    if not T.listed:
+    if not T.lists_pairs:
         return T.same_as(other)
     if isinstance(T, KnnTriplets):
         return np.array_equal(T.second, other.second)

@@ -152,7 +152,7 @@ def restore(walk, state, folder):
             walk.restore(*state)
         weights = None if walk.known else walk.last.weights  # they are used where the last point is no reference
         base = walk.problem if walk.working is None else walk.working.engine
-        if weights is not None and base.triplets.listed and weights.shape != (base.triplets.n_pairs,):
+        if weights is not None and base.triplets.lists_pairs and weights.shape != (base.triplets.n_pairs,):
             raise ValueError(f"it has {len(weights)} weights for {base.triplets.n_pairs} pairs")
     except (ArithmeticError, LookupError, TypeError, ValueError) as err:
         raise _refusal(_named(folder), f"the state of the last lambda does not fit: {err}") from err

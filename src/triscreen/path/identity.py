@@ -56,7 +56,7 @@ def identity_of(problem, grid, tol, max_iter, solver, screening, version=2):
         kind, arrays = triplets.identity()
         own = {"problem": fingerprint(_points(problem), *arrays), "triplets": kind, "features": problem.n_features}
     own.update({"loss": described(problem.loss), "cone": problem.cone.name})
-    if not triplets.listed and problem.memory_budget is not None:
+    if not triplets.lists_pairs and problem.memory_budget is not None:
         own["memory"] = [problem.memory_budget, problem.threads.n_jobs]  # they decide about blocks and lists
     return {
         **own,

@@ -286,7 +286,7 @@ class Walk:
             return self.references[-1]
         problem, last, (lam, M, A) = self.problem, self.last, self.points[-1]
         if self.working is None:
-            known = last.weights is not None and problem.triplets.numbered
+            known = last.weights is not None and problem.triplets.lists_triplets
             made = Reference.at(problem, M, lam, last.smoothing, A if known else None)
             passes = 0.5 if known else 1.0
             if known:
@@ -316,7 +316,7 @@ class Walk:
     @cached_property
     def _squares(self):
         """|delta|^4 of all pairs, where these are listed."""
-        if not self.problem.triplets.listed:
+        if not self.problem.triplets.lists_pairs:
             return None
         euclid = self.problem.triplets.distances(self.problem.points, self.problem.threads)
         return np.square(euclid * (1 + 1e-12) + self.problem.rounding.norm_offset)
@@ -345,7 +345,7 @@ class Walk:
             radius = spread * self.error * float(np.linalg.norm(reference.M)) * 4**attempt
             self.working = self._make_working_set(radius, straight=attempt == 0)
             self._scanned += 1
-            monitor.passes += 0.5 * self.working.engine.share if problem.triplets.numbered else 1.0
+            monitor.passes += 0.5 * self.working.engine.share if problem.triplets.lists_triplets else 1.0
             if self.working is None:
                 self.wait = self.patience = min(16, 2 * self.patience)
         return self.working
@@ -362,7 +362,7 @@ class Walk:
             error *= factor
         radius = radius if active is True else 0.0 if active else np.inf
         smoothing = reference.sums.smoothing * (1 if len(problem.loss.smoothings) == 1 else 4)
-        if not problem.triplets.numbered:
+        if not problem.triplets.lists_triplets:
             return self._by_balls(reference, Tube(reference.M, end, radius), dist, error, smoothing)
         # Upwards, where a guarantee closes a hole, ranges would have to be looked up otherwise.
         zones = self._range_zones(reference, smoothing) if screening.ranges and self.until <= reference.lam else None

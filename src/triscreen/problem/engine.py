@@ -161,7 +161,7 @@ class Engine:
     @property
     def sweep_share(self):
         """What another sweep at known distances counts as a pass: nothing, or all of it where these are not kept."""
-        return 0.0 if self.triplets.listed else self.share
+        return 0.0 if self.triplets.lists_pairs else self.share
 
     @cached_property
     def rounding(self):

@@ -144,7 +144,7 @@ class Problem(Engine):
             )
         X = as_points(X)
         triplets.check_points(len(X))
-        if not triplets.numbered and loss.gamma > _LARGEST_GAMMA:
+        if not triplets.lists_triplets and loss.gamma > _LARGEST_GAMMA:
             raise InputError(
                 f"gamma={loss.gamma:g}: all triplets are never listed, and their sums are exact for gamma up to "
                 f"{_LARGEST_GAMMA:g} only"
@@ -188,7 +188,7 @@ class Problem(Engine):
         """
         lam = self.check_lam(lam)
         _, core, outside = self.checked(M)
-        if alpha is not None and not self.triplets.numbered:
+        if alpha is not None and not self.triplets.lists_triplets:
             raise InputError("alpha is given: all triplets are never listed, so alphas cannot be given one by one")
         alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)
         lam = self.units.into(lam, LAMBDA)

@@ -52,7 +52,7 @@ class Rounding:
         self.norm_factor = 1 + self._relative
         self.norm_offset = 16 * self._distance * largest**2
         terms = len(engine.points) + triplets.most_pairs_at_a_point() + triplets.most_triplets_at_a_pair()
-        if triplets.listed:
+        if triplets.lists_pairs:
             self._reach = sizes[triplets.first] + sizes[triplets.second]
             self._farthest = float(self._reach.max(initial=0.0))
             euclid = triplets.distances(engine.points, engine.threads)
@@ -67,7 +67,7 @@ class Rounding:
 
         What holds for all pairs and points holds for some of them.
         """
-        if self._reach is None and engine.triplets.listed:
+        if self._reach is None and engine.triplets.lists_pairs:
             less = Rounding(engine, self._point_error)
         else:
             less = copy(self)

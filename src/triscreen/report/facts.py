@@ -75,7 +75,7 @@ def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None,
     error = _error_of(facts, X, y, X_test, y_test, comparisons_test, k)
     _add_frames(facts, path, X[sample], error, end)
     triplets = problem.triplets
-    if maps and len(path) > 1 and triplets.numbered and triplets.n_triplets < _MOST:
+    if maps and len(path) > 1 and triplets.lists_triplets and triplets.n_triplets < _MOST:
         _add_maps(facts, path, problem, end)
     path.facts = facts
     return facts

@@ -84,7 +84,7 @@ class PairScreener(Screener):
     def _values(self, sphere, radius):
         """Return (pair distances under the centre, a bound on the error of their differences)."""
         engine, rounding = self.engine, self.rounding
-        if engine.triplets.listed:
+        if engine.triplets.lists_pairs:
             region, passes = rules.prepare(engine, sphere, radius, rounding)
             self.passes += passes
             return region.values, 2 * float(region.errors.max()) + engine.triplets.quantum(

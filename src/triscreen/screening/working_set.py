@@ -140,7 +140,7 @@ class WorkingSet:
         zones : int8 array, optional
             Triplets that are decided anyway.
         """
-        if not problem.triplets.numbered:
+        if not problem.triplets.lists_triplets:
             radii = (tube.radius, tube.radius)
             return cls.of_balls(problem, (reference.dist, end), radii, error, tube, reference.sums.smoothing, low, both)
         selection = problem.triplets.near(
@@ -175,7 +175,7 @@ class WorkingSet:
 
         A is what the engine has there, made of these weights of its pairs (None: not known).
         """
-        if not problem.triplets.numbered:
+        if not problem.triplets.lists_triplets:
             return Reference.at(problem, M, lam, smoothing), 1.0
         engine, passes = self.engine, 0.5
         made = Reference.at(problem, M, lam, smoothing, A)

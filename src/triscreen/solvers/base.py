@@ -223,7 +223,7 @@ class Monitor:
     def watch(self, engine, screening):
         """Screen this engine from now on."""
         self.every = screening.every
-        kind = Screener if engine.triplets.numbered else PairScreener
+        kind = Screener if engine.triplets.lists_triplets else PairScreener
         self.make_screener = lambda: kind(engine, screening, self.lam, self.tol)
 
     def screen_start(self, evaluation, lam0):

@@ -46,7 +46,7 @@ class AllTriplets(NeverListed, TripletSet):
         One per point.
     """
 
-    listed = False
+    lists_pairs = False
     advice = "raise the budget, take fewer points or features, or a smaller n_jobs"
 
     def __init__(self, codes, near, anchor_weights):

@@ -68,9 +68,9 @@ class TripletSet:
 
     n_triplets: int
     total_weight: float
-    numbered = True  # triplets have numbers: rules and solvers may look at them one by one
+    lists_triplets = True  # triplets have numbers: rules and solvers may look at them one by one
     advice = "raise the budget, or take fewer neighbours, points or features"  # where memory is short
-    listed = True  # pairs are listed: distances and weights are arrays
+    lists_pairs = True  # pairs are listed: distances and weights are arrays
     weights = None  # 1 each
     point_ids = None  # all
 
@@ -326,7 +326,7 @@ def _one_by_one(name):
 class NeverListed:
     """For sets whose triplets have no numbers: what would look at them one by one is refused, with a sentence."""
 
-    numbered = False
+    lists_triplets = False
     sweep_alpha, ascend, pair_numbers, decide, near, curved, take, off_zone, cross_slack = map(
         _one_by_one,
         ("sweep_alpha", "ascend", "pair_numbers", "decide", "near", "curved", "take", "off_zone", "cross_slack"),
