@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,10 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("triscreen", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("triscreen")
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # a run in the background: the processes of tests must not inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ It imports next to nothing, so that `listen` comes before everything that is slo
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 
@@ -17,6 +18,8 @@ def listen():
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+            # Python takes handlers away when it comes to its end, which takes a moment; what is ignored stays so.
+            atexit.register(signal.signal, number, signal.SIG_IGN)
 
 
 def enter(phase):
@@ -28,9 +31,6 @@ def enter(phase):
     """
     global _phase
     _phase = phase
-    if phase == "ended":  # also while Python itself comes to its end, which takes a moment
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
 
 
 def stopped(err):
