@@ -17,6 +17,7 @@ from triscreen.path.identity import identity_of
 from triscreen.path.progress import progress
 from triscreen.path.result import Path, Row
 from triscreen.path.walk import Walk
+from triscreen.problem.gap import Gap
 from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
 from triscreen.solvers.api import MAX_ITER, advice, check_arguments
@@ -27,7 +28,7 @@ AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)
 
 
 @dataclass(frozen=True)
-class PathState:
+class PathState(Gap):
     """What a callback sees after each lambda; returning True ends the path there.
 
     Attributes
@@ -44,7 +45,6 @@ class PathState:
     loss: float
     primal: float
     gap: float
-    rel_gap: float
     passes: float
     seconds: float
     screening_rate: float
@@ -175,13 +175,13 @@ def solve_path(
                 if store is not None:
                     store.append(*entry_of(rows[-1]), state=walk.state())
                 ended = grid.ends(rows)
-                show(lam, rows[-1].gap / abs(rows[-1].primal), 1 - rows[-1].undecided)
+                show(lam, rows[-1].rel_gap, 1 - rows[-1].undecided)
                 if callback is not None and wants_stop(callback(_state(rows, grid))):
                     ended = ended or "callback"
         path = _path(problem, rows, tol, guarantee, ended)
         if not path.converged.all():
             missed = [sol for sol in path if not sol.converged]
-            worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / abs(sol.primal))
+            worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / sol.scale)
             warnings.warn(
                 f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
                 f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
@@ -219,7 +219,6 @@ def _state(rows, grid):
         loss=row.loss,
         primal=row.primal,
         gap=row.gap,
-        rel_gap=row.gap / abs(row.primal),
         passes=row.passes,
         seconds=row.seconds,
         screening_rate=1 - row.undecided,

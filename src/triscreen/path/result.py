@@ -12,6 +12,7 @@ from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
 from triscreen.path.plots import Plots
 from triscreen.problem.cones import components_of, make_cone
+from triscreen.problem.gap import Gap
 from triscreen.problem.units import FACTOR, LAMBDA, MATRIX, METRIC
 from triscreen.solvers import Solution
 
@@ -24,7 +25,7 @@ _FACTS = "facts "
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class Row(Gap):
     """One lambda of a path.
 
     Attributes
@@ -211,7 +212,7 @@ class Path(Plots):
     @property
     def rel_gaps(self):
         """Gaps over |primal|."""
-        return self.gaps / np.abs(self.primals)
+        return self._column("rel_gap")
 
     @property
     def screening_rates(self):
@@ -221,7 +222,7 @@ class Path(Plots):
     @property
     def converged(self):
         """Whether each gap, and its rounding, are at most tol |primal|."""
-        return np.maximum(self.gaps, self._column("rounding")) <= self.tol * np.abs(self.primals)
+        return np.array([row.within(self.tol, row.rounding) for row in self._rows], dtype=bool)
 
     def __len__(self):
         return len(self._rows)

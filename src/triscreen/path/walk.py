@@ -143,13 +143,13 @@ class Walk:
             reference = self._reference(monitor)
             error = reference.error
             evaluation, bound = reference.evaluate(problem, lam)
-            if evaluation.gap <= self.tol * abs(evaluation.primal) or monitor.stopped_by != "converged":
+            if evaluation.within(self.tol) or monitor.stopped_by != "converged":
                 break
             monitor.stopped_by = None
         self.eta = monitor.eta
         stopped_by = monitor.stopped_by
-        if stopped_by == "converged" and max(evaluation.gap, bound) > self.tol * abs(evaluation.primal):
-            stopped_by = "rounding" if evaluation.gap <= self.tol * abs(evaluation.primal) else "stalled"
+        if stopped_by == "converged" and not evaluation.within(self.tol, bound):
+            stopped_by = "rounding" if evaluation.within(self.tol) else "stalled"
         base = problem if working is None else working.engine
         events = [] if monitor.screener is None else monitor.screener.events
         self._scanned += sum(event["tried"] for event in events) / problem.triplets.n_triplets
@@ -212,7 +212,7 @@ class Walk:
             monitor.passes += engine.share
         now = engine.evaluate(M, dist, lam, smoothing)
         screens = self.screening is not None and base.triplets.n_triplets > 0
-        if screens and monitor.screener is None and now.gap > monitor.tol * abs(now.primal):
+        if screens and monitor.screener is None and not now.within(monitor.tol):
             monitor.watch(base, self.screening)
             if self.screening.at_start:
                 engine, now = monitor.screen_start(now, None)
@@ -241,7 +241,7 @@ class Walk:
                 if best is not None and now.gap >= best.gap:
                     break
                 best = now
-                if best.gap <= monitor.tol * abs(best.primal):
+                if best.within(monitor.tol):
                     break
             return best
 
@@ -417,7 +417,7 @@ class Walk:
         evaluation, bound = reference.evaluate(self.problem, reference.lam)
         eps = np.sqrt(2 * (evaluation.gap + bound) / reference.lam) + self.problem.rounding.element(reference.M)
         # Any solution with the gap wanted lies that close to M*; the optimal objective falls with lambda.
-        away = np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.until))
+        away = np.sqrt(4 * self.tol * evaluation.scale / ((1 - self.tol) * self.until))
         return float(eps), float(away)
 
     def _range_zones(self, reference, smoothing):

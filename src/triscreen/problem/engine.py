@@ -14,6 +14,7 @@ import numpy as np
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import Threads, chunk_bounds
 from triscreen.problem.cones import Projection
+from triscreen.problem.gap import Gap
 from triscreen.problem.rounding import Rounding
 from triscreen.problem.units import MATRIX, METRIC, POINT, Units
 from triscreen.triplets import Sums
@@ -22,7 +23,7 @@ _NORM_CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Gap):
     """All that one evaluation at a core M tells, for alpha = clip((1 - margin) / smoothing, 0, 1).
 
     Attributes

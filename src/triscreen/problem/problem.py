@@ -27,6 +27,7 @@ from triscreen._utils.validation import as_alpha, as_points, as_positive, check_
 from triscreen.errors import DegenerateProblemWarning, InputError, OutOfTime
 from triscreen.problem.cones import make_cone
 from triscreen.problem.engine import Engine
+from triscreen.problem.gap import Gap
 from triscreen.problem.losses import SmoothedHinge, check_loss
 from triscreen.problem.span import span_basis
 from triscreen.problem.units import LAMBDA, MATRIX, METRIC, POINT, Units
@@ -41,7 +42,7 @@ _ELEMENTS = 64  # arrays of the size of M that are alive at a time where most ar
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Gap):
     """A proof of how far M is from optimal: primal - optimum <= gap.
 
     Attributes
@@ -60,11 +61,6 @@ class Certificate:
     dual: float
     gap: float
     rounding: float
-
-    @property
-    def rel_gap(self):
-        """gap / |primal|."""
-        return self.gap / abs(self.primal)
 
 
 @dataclass(frozen=True)

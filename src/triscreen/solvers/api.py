@@ -167,7 +167,7 @@ def _solve(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor):
     monitor.passes += 0.5
     smoothings, now = _first_smoothing(problem, lam, M, dist, smoothing, monitor)
     engine = problem
-    if screening is not None and now.gap > tol * abs(now.primal):
+    if screening is not None and not now.within(tol):
         monitor.watch(problem, screening)
         if screening.at_start:
             engine, now = monitor.screen_start(now, lam0)
@@ -203,7 +203,7 @@ def run(engine, lam, solver, now, smoothings, monitor, certify):
                 monitor.stopped_by = "stalled"  # a solver that does nothing would do so for ever
         if monitor.stopped_by == "converged":
             result = certify()
-            if result.gap <= tol * abs(result.primal) or monitor.tol <= 0.1 * tol:
+            if result.within(tol) or monitor.tol <= 0.1 * tol:
                 return result
             # Rounding between the two coordinate systems ate the last digit: ask for a little more.
             monitor.stopped_by = None
@@ -236,7 +236,7 @@ def _first_smoothing(problem, lam, M, dist, smoothing, monitor):
         now = problem.evaluate(M, dist, lam, s)
         monitor.passes += 0.5
         best = now if best is None or now.gap < best.gap else best
-        if now.gap <= monitor.tol * abs(now.primal):
+        if now.within(monitor.tol):
             return rest, now
     if len(grid) > 1:
         rest = [s for s in rest if s < best.sums.smoothing]
@@ -293,7 +293,7 @@ def _core_start(problem, start):
 def advice(solution):
     """What to do about a solution that missed its gap."""
     if solution.stopped_by == "rounding":
-        proven = solution.rounding / abs(solution.primal)
+        proven = solution.rounding / solution.scale
         return (
             f"float64 can prove no more than {proven:.2g} for this data; rescale features or points that dwarf the rest"
         )

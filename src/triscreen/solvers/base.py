@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from triscreen._utils.display import html_table
+from triscreen.problem.gap import Gap
 from triscreen.problem.units import LAMBDA, STEP
 from triscreen.screening.by_pair import PairScreener
 from triscreen.screening.by_triplet import Screener
@@ -34,7 +35,7 @@ def wants_stop(answer):
 
 
 @dataclass(frozen=True)
-class State:
+class State(Gap):
     """What a callback sees after each iteration; returning True stops the solver.
 
     Attributes
@@ -51,14 +52,9 @@ class State:
     passes: float
     seconds: float
 
-    @property
-    def rel_gap(self):
-        """gap / |primal|."""
-        return self.gap / abs(self.primal)
-
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Gap):
     """A metric and the proof of how good it is.
 
     Attributes
@@ -110,14 +106,9 @@ class Solution:
     smoothing: float = field(repr=False)
 
     @property
-    def rel_gap(self):
-        """gap / |primal|."""
-        return self.gap / abs(self.primal)
-
-    @property
     def converged(self):
         """Whether the relative gap is at most tol, and rounding cannot have hidden more than that."""
-        return bool(max(self.gap, self.rounding) <= self.tol * abs(self.primal))
+        return self.within(self.tol, self.rounding)
 
     @property
     def radius(self):
@@ -200,7 +191,7 @@ class Monitor:
             self._last_gain, self._gain_from = self.n_iter, evaluation.gap
         answer = None if callback is None else callback(state)
         self.wants_stop = wants_stop(answer)
-        if evaluation.gap <= self.tol * abs(evaluation.primal):
+        if evaluation.within(self.tol):
             self.stopped_by = "converged"
         elif self.wants_stop:
             self.stopped_by = "callback"
@@ -215,7 +206,7 @@ class Monitor:
 
     def _is_better(self, evaluation):
         """A lower objective is better; between objectives that tol does not tell apart, the smaller gap."""
-        slack = self.tol * abs(evaluation.primal)
+        slack = self.tol * evaluation.scale
         if evaluation.primal < self.best.primal - slack:
             return True
         return evaluation.primal <= self.best.primal + slack and evaluation.gap < self.best.gap

@@ -53,7 +53,7 @@ class DualAscent:
         ascent = Ascent(engine, lam, evaluation, self.decay, monitor)
         wanted = np.inf
         while True:
-            wanted = min(wanted, monitor.tol * abs(monitor.last.primal))
+            wanted = min(wanted, monitor.tol * monitor.last.scale)
             moved = self._some_steps(ascent, wanted)
             if ascent.gap <= wanted:
                 wanted = 0.5 * ascent.gap  # the monitor may not agree: do not ask it again for the same
