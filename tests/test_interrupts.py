@@ -150,7 +150,7 @@ def test_before_there_is_anything_the_result_is_none(verb, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    for module in ("triscreen.solvers.solve", "triscreen.path.solve_path"):
+    for module in ("triscreen.solvers.api", "triscreen.path.api"):
         monkeypatch.setattr(sys.modules[module], "check_arguments", interrupt)
     with pytest.raises(ts.Interrupted) as caught:
         verb()

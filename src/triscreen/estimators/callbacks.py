@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triscreen.solvers.base import wants_stop
+from triscreen.solvers.monitor import wants_stop
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

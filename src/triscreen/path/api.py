@@ -21,7 +21,7 @@ from triscreen.problem.gap import Gap
 from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
 from triscreen.solvers.api import MAX_ITER, advice, check_arguments
-from triscreen.solvers.base import wants_stop
+from triscreen.solvers.monitor import wants_stop
 
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
 AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)

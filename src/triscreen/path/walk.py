@@ -25,8 +25,8 @@ from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
 from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import rrpb
 from triscreen.screening.working_set import Reference, Tube, WorkingSet
-from triscreen.solvers.api import is_ours, run
-from triscreen.solvers.base import Monitor
+from triscreen.solvers.at_lambda import is_ours, run
+from triscreen.solvers.monitor import Monitor
 
 # A tube's radius, in prediction errors: for one lambda a solution may end outside, several had better stay inside.
 _NARROW, _WIDE = 0.17, 0.5

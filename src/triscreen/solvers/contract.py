@@ -1,0 +1,111 @@
+"""What every solver keeps to, and what comes back.
+
+A solver is an object with numbers for attributes and one method,
+
+    run(engine, lam, evaluation, monitor) -> (engine, Evaluation)
+
+that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
+iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)``
+returns, a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole
+evaluation as ``engine.share``. It declares what it needs: ``needs = ("triplets",)`` if it looks at triplets one by one,
+as "dual" does, so that it is refused for sets that are never listed; nothing, if it has no such attribute. Nothing it
+claims is believed: the result is certified again from M alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from triscreen._utils.display import html_table
+from triscreen.problem.gap import Gap
+
+
+@dataclass(frozen=True)
+class State(Gap):
+    """What a callback sees after each iteration; returning True stops the solver.
+
+    Attributes
+    ----------
+    lam, primal, gap, rel_gap, step, passes, seconds : float
+    n_iter : int
+    """
+
+    lam: float
+    n_iter: int
+    primal: float
+    gap: float
+    step: float
+    passes: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Gap):
+    """A metric and the proof of how good it is.
+
+    Attributes
+    ----------
+    lam : float
+    M : array
+        (d, d); for the diagonal cone the vector (d,).
+    primal, dual, gap, rel_gap : float
+        Exactly what ``problem.certificate(M, lam)`` returns (of a path: up to rounding, and for the hinge with the
+        alphas that the path ended with; and where there was no time left for that certificate, a larger but true gap);
+        |M - M*|_F <= `radius`.
+    tol : float
+        The relative gap that was asked for.
+    rounding : float
+        Bound on what rounding may have hidden of the gap; tiny unless the data mix very different scales.
+    converged : bool
+        The gap, and its rounding, are at most tol |primal|.
+    stopped_by : str
+        "converged", "max_iter", "max_seconds", "callback", "stalled", "rounding" or "interrupt". Where it is not
+        "converged", M is the iterate with the lowest objective (of equal ones, the one with the smallest gap).
+    n_iter : int
+    passes : float
+        Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2. The final certificate is
+        not counted.
+    seconds : float
+    screening : list of dict
+        What each sphere and rule decided: n_iter, sphere, rule, radius, L, R (newly decided), tried, undecided, pairs
+        (of the engine at the time), seconds.
+    smoothing : float
+        Of the alphas that the solver ended with (for the smoothed hinge its gamma); a later solve may start from there.
+    history : dict of arrays
+        One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds, undecided. A rough
+        walk to a small lam comes before: it is counted, but not in here.
+    """
+
+    lam: float
+    M: np.ndarray = field(repr=False)
+    primal: float
+    dual: float
+    gap: float
+    rounding: float
+    tol: float
+    stopped_by: str
+    n_iter: int
+    passes: float
+    seconds: float
+    history: dict = field(repr=False)
+    screening: list = field(repr=False)
+    smoothing: float = field(repr=False)
+
+    @property
+    def converged(self):
+        """Whether the relative gap is at most tol, and rounding cannot have hidden more than that."""
+        return self.within(self.tol, self.rounding)
+
+    @property
+    def radius(self):
+        """The optimal metric lies within this distance of M: sqrt(2 (gap + rounding) / lam)."""
+        return float(np.sqrt(2 * (self.gap + self.rounding) / self.lam))
+
+    def _repr_html_(self):
+        """What a notebook shows."""
+        said = f"{'Converged' if self.converged else 'Not converged'} after {self.n_iter} iterations, stopped by: "
+        names = ("lambda", "objective", "relative gap", "asked for", "optimum within", "passes", "seconds")
+        cells = (self.lam, self.primal, self.rel_gap, self.tol, self.radius, self.passes, self.seconds)
+        return html_table(said + self.stopped_by, names, [[f"{cell:.4g}" for cell in cells]])
