@@ -1,4 +1,4 @@
-"""What the README shows works as shown."""
+"""What README, CONTRIBUTING and the pages show works as shown, and what they name is there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from test_imports import STAGES
+from test_theorem_index import found
+
 ROOT = Path(__file__).parents[1]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+TEXTS = [*PAGES, ROOT / "README.md"]
 
 
 def python_blocks(file):
@@ -38,6 +43,48 @@ def test_the_pages(tmp_path, monkeypatch):
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
     X[:, 0] += 2 * y
     problem = ts.Problem(X, ts.knn_triplets(X, y, 3))
-    for page in sorted((ROOT / "docs").glob("*.md")):
+    for page in PAGES:
         for code in python_blocks(page):
             exec(code, {"ts": ts, "problem": problem, "lam": 1.0, "folder": tmp_path / "checkpoint"})
+
+
+def anchors(text):
+    """The anchors of a page's headings, as they are made of their words."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file) if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_and_modules_that_are_named_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:triscreen|tests|benchmarks|examples|docs)/[\w/.-]+)`", text):
+        assert (ROOT / name).exists() or (ROOT / "src" / name).exists(), name
+    for name in re.findall(r"`(triscreen(?:\.\w+)+)`", text):
+        assert found(name) is not None, name
+
+
+def test_the_architecture_has_the_stages_and_the_folders_that_there_are():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.split("## The stages", 1)[1].split("\n## ", 1)[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE) == STAGES
+    package = ROOT / "src" / "triscreen"
+    there = {item.stem for item in package.iterdir() if item.suffix == ".py" or (item / "__init__.py").exists()}
+    beside = {name.removesuffix(".py") for name in re.findall(r"`(\w+\.py)`", table)}
+    assert there == {*STAGES, *beside}
+
+
+def test_every_page_is_in_the_list_of_pages():
+    text = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in text, page.name

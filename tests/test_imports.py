@@ -1,4 +1,4 @@
-"""Imports point one way: from people down to points."""
+"""Imports point one way, from people down to points: docs/architecture.md has the same stages, in words."""
 
 from __future__ import annotations
 

@@ -1,6 +1,11 @@
 """The dearer screening rules, triplet by triplet; each is a lower bound by weak duality, so any multiplier is safe.
 
 Zones: 1 is L (margin below 1 - gamma on the whole region), 2 is R (margin above 1), 0 undecided.
+
+References
+----------
+T. Yoshida, I. Takeuchi, M. Karasuyama. Safe Triplet Screening for Distance Metric Learning. KDD 2018. arXiv:1802.03923:
+Theorem 3.1 (linear), section 3.1.2 (semidefinite), appendix B (diagonal; with two corrections, see docs/maths.md).
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ _U = 2.0**-53
 def _least_linear(hq, e_hq, ph, e_ph, norm, radius, pq, e_pq, p_norm):
     """Lower bound of <H, X> over the sphere and <P, X> >= 0: max over mu >= 0 of <H - mu P, Q> - r |H - mu P|.
 
-    The maximum is the theorem's closed form: mu = (c - s t / sqrt(1 - t^2)) / |P| with c = <P, H>/|P|,
+    The maximum is Theorem 3.1's closed form: mu = (c - s t / sqrt(1 - t^2)) / |P| with c = <P, H>/|P|,
     s^2 = |H|^2 - c^2 and t = <P, Q>/(r |P|); mu <= 0 or |t| >= 1: the sphere alone.
     """
     mu = 0.0

@@ -1,4 +1,10 @@
-"""Which lambdas: a given list, or down by a ratio until the loss settles."""
+"""Which lambdas: a given list, or down by a ratio until the loss settles.
+
+References
+----------
+T. Yoshida, I. Takeuchi, M. Karasuyama. Safe Triplet Screening for Distance Metric Learning. KDD 2018. arXiv:1802.03923:
+section 5 (lambda_max, the ratio 0.9, and the rule that ends a path; the safeguards around it are ours).
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,11 @@
 
 Without either, each lambda is solved over all triplets, with the screening that `solve` knows: "rrpb" from the last
 solution, then spheres around the iterates.
+
+References
+----------
+T. Yoshida, I. Takeuchi, M. Karasuyama. Safe Triplet Screening for Distance Metric Learning. KDD 2018. arXiv:1802.03923:
+Theorem 3.10 (RRPB), section 4 (ranges); tubes are ours.
 """
 
 from __future__ import annotations

@@ -11,6 +11,11 @@ weights.
 Solvers work on *core* elements of the cone, in the coordinates of `Problem.points` (centred, and rotated into the span
 of the data where that pays), and in its units of length (`triscreen.problem.units`; where these are not the user's,
 lambda is not, either). Users see M in the coordinates of X.
+
+References
+----------
+T. Yoshida, I. Takeuchi, M. Karasuyama. Safe Triplet Screening for Distance Metric Learning. KDD 2018. arXiv:1802.03923:
+section 2 (primal and dual), appendix A; weights, and the gap as a sum of terms >= 0, are ours.
 """
 
 from __future__ import annotations

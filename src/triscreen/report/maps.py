@@ -1,4 +1,10 @@
-"""What screening can prove along a path, measured anew: the figures of the paper for a problem of one's own."""
+"""What screening can prove along a path, measured anew: the figures of the paper for a problem of one's own.
+
+References
+----------
+T. Yoshida, I. Takeuchi, M. Karasuyama. Safe Triplet Screening for Distance Metric Learning. KDD 2018. arXiv:1802.03923:
+section 5 (screening rates of the spheres along a path, and of ranges).
+"""
 
 from __future__ import annotations
 

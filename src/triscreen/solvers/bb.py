@@ -10,6 +10,11 @@
   the last iterations. Where it would, the step is cut to a minimum along the segment from M to M+: pair distances are
   linear in M, so a search on the segment costs sweeps over triplets and no pair work.
 * eta never exceeds 1/lam, because the objective is lam-strongly convex.
+
+References
+----------
+T. Yoshida, I. Takeuchi, M. Karasuyama. Safe Triplet Screening for Distance Metric Learning. KDD 2018. arXiv:1802.03923:
+section 5 (the base optimizer).
 """
 
 from __future__ import annotations
