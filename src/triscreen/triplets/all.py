@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from triscreen._kernels.margins import largest_margin_blocks
+from triscreen._kernels.blocks import largest_margin_blocks
 from triscreen._kernels.ordered import bend_ordered, sweep_ordered
 from triscreen._kernels.pairs import pair_distances
 from triscreen._utils.threads import Threads, breathe, chunk_bounds, count_chunks

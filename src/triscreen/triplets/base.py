@@ -133,7 +133,7 @@ class TripletSet:
 
         Returns (sums, pair weights of following, goal, following): the goal of a plain step, and where the momentum,
         from the last goal ``previous`` through this one, leads to; both clipped to [0, 1]. The five sums are those of
-        `triscreen._kernels.ascent`.
+        `triscreen._kernels.listed`.
         """
         raise NotImplementedError
 

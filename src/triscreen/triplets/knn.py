@@ -6,17 +6,19 @@ import warnings
 
 import numpy as np
 
-from triscreen._kernels.margins import (
+from triscreen._kernels.blocks import (
+    bend_blocks,
     block_hull,
     block_indices,
     block_pairs,
     block_used,
+    curved_blocks,
     largest_margin_blocks,
+    near_blocks,
     off_zone_blocks,
     sphere_blocks,
     sweep_blocks,
 )
-from triscreen._kernels.near import bend_blocks, curved_blocks, near_blocks
 from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import LONGEST, Threads, chunk_bounds, count_chunks, single_threaded_blas

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.ascent import ascend_list
-from triscreen._kernels.margins import alpha_list, cross_list, off_zone_list, sphere_list, sweep_list
-from triscreen._kernels.near import bend_list, curved_list, near_list
+from triscreen._kernels.listed import (
+    alpha_list,
+    ascend_list,
+    bend_list,
+    cross_list,
+    curved_list,
+    near_list,
+    off_zone_list,
+    sphere_list,
+    sweep_list,
+)
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.triplets.base import Sums, TripletSet, add_up
 

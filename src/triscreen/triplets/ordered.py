@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triscreen._kernels.decided import decide_ordered
-from triscreen._kernels.ordered import bend_ordered, sweep_ordered
+from triscreen._kernels.ordered import bend_ordered, decide_ordered, sweep_ordered
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.triplets._all_distances import grain_of
 from triscreen.triplets.base import NeverListed, Sums, add_up
