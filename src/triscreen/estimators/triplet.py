@@ -15,7 +15,7 @@ from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
-from triscreen.triplets import KnnTriplets, all_triplets, given_triplets, knn_triplets
+from triscreen.triplets import BlockTriplets, all_triplets, given_triplets, knn_triplets
 
 KINDS = ("knn", "lmnn", "all")
 
@@ -220,6 +220,6 @@ def _same(T, other):
         return False
     if not T.lists_pairs:
         return T.same_as(other)
-    if isinstance(T, KnnTriplets):
+    if isinstance(T, BlockTriplets):
         return np.array_equal(T.second, other.second)
     return np.array_equal(T.indices(), other.indices())

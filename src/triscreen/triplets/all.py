@@ -14,9 +14,9 @@ from triscreen._utils.validation import as_count, as_labels, as_numbers, as_poin
 from triscreen.errors import InputError
 from triscreen.triplets._all_blocks import Block
 from triscreen.triplets._all_distances import PairList, Quadratic, grain_of
-from triscreen.triplets.base import NeverListed, Sums, TripletSet, add_up
+from triscreen.triplets.base import NeverListed, Reduction, Sums, TripletSet, add_up
 from triscreen.triplets.knn import name_small_classes, nearest
-from triscreen.triplets.ordered import OrderedTriplets, Reduction
+from triscreen.triplets.ordered import OrderedTriplets
 
 _BLOCK = 8 * 2**20  # bytes of a block of distances
 _BLOCKS = 7  # so many are alive at a time where most are: when pairs are let go

@@ -49,6 +49,35 @@ class Sums:
     spread: float
 
 
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What a set leaves of itself when its decided triplets go.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Triplets that are proven to be linear, and to have zero loss.
+    triplets : TripletSet or None
+        All undecided ones, and those that share their pairs; None: too little would go.
+    pairs, points :
+        Its pairs and points in the set it comes from.
+    weights :
+        Pair weights of the triplets that are gone, each with the alpha of its zone.
+    linear_weight : float
+        Weight of those that are linear.
+    summed : float
+        Sum of the weights times alpha that ``weights`` are made of: their rounding follows it.
+    """
+
+    counts: tuple
+    triplets: object = None
+    pairs: object = None
+    points: object = None
+    weights: object = None
+    linear_weight: float = 0.0
+    summed: float = 0.0
+
+
 class TripletSet:
     """A set of triplets over listed pairs; subclasses add the triplets.
 
