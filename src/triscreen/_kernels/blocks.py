@@ -166,7 +166,7 @@ def off_zone_blocks(dist, ptr, split, zones, smoothing):
 
 
 @compiled(fastmath=SUMS)
-def near_blocks(
+def undecided_blocks(
     first_end, second_end, squares, ptr, split, radius, error, low, both, zones, offset, used, start, stop
 ):  # fmt: skip
     """used[p] = 1 for every pair of an anchor's triplets that are not proven to keep their zone.
@@ -207,7 +207,7 @@ def near_blocks(
 
 
 @compiled()
-def curved_blocks(dist, ptr, split, smoothing, used):
+def quadratic_blocks(dist, ptr, split, smoothing, used):
     """used[p] = 1 for every pair of a triplet in the quadratic part of the loss; returns the number of triplets."""
     count = 0
     for i in range(split.size):
@@ -222,7 +222,7 @@ def curved_blocks(dist, ptr, split, smoothing, used):
 
 
 @compiled(fastmath=SUMS)
-def bend_blocks(dist, change, ptr, split, smoothing, pair_weights, start, stop):
+def hessian_blocks(dist, change, ptr, split, smoothing, pair_weights, start, stop):
     """Pair weights of the Hessian of the loss times a step under which the pairs' distances change so."""
     inverse = 1.0 / smoothing
     for i in range(start, stop):
@@ -234,7 +234,7 @@ def bend_blocks(dist, change, ptr, split, smoothing, pair_weights, start, stop):
             total = 0.0
             for n in range(end - middle):
                 b = 1.0 - (far[n] - near)
-                bend = (far_change[n] - near_change) * inverse if (b > 0.0) & (b < smoothing) else 0.0
-                weights[n] += bend
-                total += bend
+                weight = (far_change[n] - near_change) * inverse if (b > 0.0) & (b < smoothing) else 0.0
+                weights[n] += weight
+                total += weight
             pair_weights[p] = -total

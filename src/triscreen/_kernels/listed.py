@@ -160,10 +160,10 @@ def off_zone_list(dist, positive, negative, zones, smoothing):
 
 
 @compiled()
-def near_list(
+def undecided_list(
     first_end, second_end, squares, positive, negative, radius, error, low, both, zones, keep, start, stop
 ):  # fmt: skip
-    """keep[t] = 1 for every listed triplet that is not proven to keep its zone; see `blocks.near_blocks`."""
+    """keep[t] = 1 for every listed triplet that is not proven to keep its zone; see `blocks.undecided_blocks`."""
     square = radius * radius
     for t in range(start, stop):
         p, n = positive[t], negative[t]
@@ -175,7 +175,7 @@ def near_list(
 
 
 @compiled()
-def curved_list(dist, positive, negative, smoothing, keep):
+def quadratic_list(dist, positive, negative, smoothing, keep):
     """keep[t] = 1 for every listed triplet in the quadratic part of the loss; returns how many those are."""
     count = 0
     for t in range(positive.size):
@@ -186,12 +186,12 @@ def curved_list(dist, positive, negative, smoothing, keep):
 
 
 @compiled()
-def bend_list(dist, change, positive, negative, weights, smoothing, pair_weights, start, stop):
-    """Like `blocks.bend_blocks` for listed triplets; adds to pair_weights."""
+def hessian_list(dist, change, positive, negative, weights, smoothing, pair_weights, start, stop):
+    """Like `blocks.hessian_blocks` for listed triplets; adds to pair_weights."""
     for t in range(start, stop):
         p, n = positive[t], negative[t]
         b = 1.0 - (dist[n] - dist[p])
         if 0.0 < b < smoothing:
-            bend = (change[n] - change[p]) / smoothing * (weights[t] if weights.size > 0 else 1.0)
-            pair_weights[n] += bend
-            pair_weights[p] -= bend
+            weight = (change[n] - change[p]) / smoothing * (weights[t] if weights.size > 0 else 1.0)
+            pair_weights[n] += weight
+            pair_weights[p] -= weight

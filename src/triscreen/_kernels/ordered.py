@@ -104,7 +104,7 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
     most = longest(ptr, split, start, stop)[0]
     keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
     ints, floats = np.empty((7, most + 2), np.int64), np.empty((4, most + 2))
-    values, order, stops, total, linear, curved, shift = (
+    values, order, stops, total, linear, quadratic, shift = (
         ints[0], ints[1], ints[2], ints[3], ints[4], ints[5], ints[6],
     )  # fmt: skip
     base, sum1, sum2, tail = floats[0], floats[1], floats[2], floats[3]
@@ -133,8 +133,8 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
             a2 += t * t
             base[j], sum1[j + 1], sum2[j + 1] = first * grain, a1, a2
             total[j + 1] = total[j] + keys[j]
-            linear[j] = curved[j] = shift[j] = 0
-        linear[count] = curved[count] = shift[count] = 0
+            linear[j] = quadratic[j] = shift[j] = 0
+        linear[count] = quadratic[count] = shift[count] = 0
         base[count], tail[count - 1], stops[count - 1] = 0.0, 0.0, count
         for j in range(count - 2, -1, -1):
             tail[j] = tail[j + 1] + (count - 1 - j) * ((keys[j + 1] - keys[j]) * grain)
@@ -153,8 +153,8 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
             if high < count:
                 loss += tail[high] + c * ((keys[high] - x) * grain - 0.5 * smoothing)
             if low < high:
-                curved[low] += 1
-                curved[high] -= 1
+                quadratic[low] += 1
+                quadratic[high] -= 1
                 shift[low] += x
                 shift[high] -= x
                 a = (total[high] - total[low] - (high - low) * x) * grain * inverse
@@ -173,24 +173,24 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
                 spread += max(0.0, a - square * inverse)
             pair_weights[n] = weight * c
             sum_alpha += c
-        n_linear = n_curved = inside = 0
+        n_linear = n_quadratic = inside = 0
         for j in range(count):
             n_linear += linear[j]
-            n_curved += curved[j]
+            n_quadratic += quadratic[j]
             inside += shift[j]
-            c = n_linear + (n_curved * keys[j] - inside) * grain * inverse
+            c = n_linear + (n_quadratic * keys[j] - inside) * grain * inverse
             pair_weights[begin + order[j]] = -weight * c
         part[0], part[1], part[2] = weight * loss, weight * sum_alpha, weight * spread
         join(sums, part)
 
 
 @compiled()
-def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing, pair_weights, start, stop):
+def hessian_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing, pair_weights, start, stop):
     """Pair weights of the loss's Hessian times a step under which the pairs' distances change so."""
     most = longest(ptr, split, start, stop)[0]
     keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
     ints, floats = np.empty((3, most + 2), np.int64), np.empty((2, most + 2))
-    values, order, curved = ints[0], ints[1], ints[2]
+    values, order, quadratic = ints[0], ints[1], ints[2]
     before, shift = floats[0], floats[1]
     grains = 1.0 / grain
     for i in range(start, stop):
@@ -206,8 +206,8 @@ def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing
         before[0] = 0.0
         for j in range(count):
             before[j + 1] = before[j] + change[begin + order[j]]
-            shift[j], curved[j] = 0.0, 0
-        shift[count], curved[count] = 0.0, 0
+            shift[j], quadratic[j] = 0.0, 0
+        shift[count], quadratic[count] = 0.0, 0
         top, factor = keys[count - 1], weights[i] / smoothing
         for n in range(middle, end):
             x = np.int64(np.floor(dist[n] * grains + 0.5)) - one
@@ -217,14 +217,14 @@ def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing
                 high = up_to(x + width - 1, keys, count, starts, scale, steps)
                 if low < high:
                     pair_weights[n] = ((high - low) * change[n] - (before[high] - before[low])) * factor
-                    curved[low] += 1
-                    curved[high] -= 1
+                    quadratic[low] += 1
+                    quadratic[high] -= 1
                     shift[low] += change[n]
                     shift[high] -= change[n]
         m = 0
         far = 0.0
         for j in range(count):
-            m += curved[j]
+            m += quadratic[j]
             far = far + shift[j] if m > 0 else 0.0
             pair = begin + order[j]
             pair_weights[pair] = (m * change[pair] - far) * factor

@@ -183,7 +183,7 @@ class TripletSet:
         """
         raise NotImplementedError
 
-    def near(self, ends, squares, radius, error, low, both, zones, threads):
+    def undecided_in(self, ends, squares, radius, error, low, both, zones, threads):
         """Select the triplets that are not proven to keep their zone for every M of a tube; for `restrict`.
 
         ``ends`` are the pair distances at the two ends of the tube, ``squares`` the pairs' |delta|^4, ``error`` bounds
@@ -192,11 +192,11 @@ class TripletSet:
         """
         raise NotImplementedError
 
-    def curved(self, dist, smoothing):
+    def quadratic(self, dist, smoothing):
         """Select the triplets in the quadratic part of the loss; returns (selection for `restrict`, their number)."""
         raise NotImplementedError
 
-    def bend(self, dist, change, smoothing, threads):
+    def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian at dist times a step that changes the distances so."""
         raise NotImplementedError
 
@@ -268,9 +268,9 @@ class TripletSet:
         """Return the sum over pairs of weight times change of distance."""
         return float(pair_weights @ change)
 
-    def curved_part(self, points, dist, smoothing, threads):
+    def quadratic_part(self, points, dist, smoothing, threads):
         """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
-        selection, count = self.curved(dist, smoothing)
+        selection, count = self.quadratic(dist, smoothing)
         return *self.restrict(selection), count
 
     def magnitude(self, pair_weights, X, threads):
@@ -356,10 +356,15 @@ class NeverListed:
     """For sets whose triplets have no numbers: what would look at them one by one is refused, with a sentence."""
 
     lists_triplets = False
-    sweep_alpha, ascend, pair_numbers, decide, near, curved, take, off_zone, cross_slack = map(
-        _one_by_one,
-        ("sweep_alpha", "ascend", "pair_numbers", "decide", "near", "curved", "take", "off_zone", "cross_slack"),
-    )
+    sweep_alpha = _one_by_one("sweep_alpha")
+    ascend = _one_by_one("ascend")
+    pair_numbers = _one_by_one("pair_numbers")
+    decide = _one_by_one("decide")
+    undecided_in = _one_by_one("undecided_in")
+    quadratic = _one_by_one("quadratic")
+    take = _one_by_one("take")
+    off_zone = _one_by_one("off_zone")
+    cross_slack = _one_by_one("cross_slack")
 
 
 def add_up(parts):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from triscreen._kernels.blocks import (
-    bend_blocks,
     block_hull,
     block_indices,
     block_pairs,
     block_used,
-    curved_blocks,
+    hessian_blocks,
     largest_margin_blocks,
-    near_blocks,
     off_zone_blocks,
+    quadratic_blocks,
     sphere_blocks,
     sweep_blocks,
+    undecided_blocks,
 )
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import chunk_bounds, count_chunks
@@ -93,36 +93,36 @@ class BlockTriplets(TripletSet):
         block_pairs(self._ptr, self._split, keep, positive, negative)
         return positive, negative
 
-    def near(self, ends, squares, radius, error, low, both, zones, threads):
-        """Select the pairs of triplets that are not proven to keep their zone; see `TripletSet.near`."""
+    def undecided_in(self, ends, squares, radius, error, low, both, zones, threads):
+        """Select the pairs of triplets that are not proven to keep their zone; see `TripletSet.undecided_in`."""
         used = np.empty(self.n_pairs, dtype=bool)
         zones = np.empty(0, dtype=np.int8) if zones is None else zones
         bounds = self._chunks()
 
         def task(c):
             start, stop = bounds[c], bounds[c + 1]
-            near_blocks(
+            undecided_blocks(
                 *ends, squares, self._ptr, self._split, radius, error, low, both, zones, self._count[start], used,
                 start, stop,
             )  # fmt: skip
 
-        threads.run("near", task, len(bounds) - 1)
+        threads.run("undecided", task, len(bounds) - 1)
         return used
 
-    def curved(self, dist, smoothing):
+    def quadratic(self, dist, smoothing):
         """Select the pairs of the triplets in the quadratic part of the loss."""
         used = np.empty(self.n_pairs, dtype=bool)
-        return used, curved_blocks(dist, self._ptr, self._split, smoothing, used)
+        return used, quadratic_blocks(dist, self._ptr, self._split, smoothing, used)
 
-    def bend(self, dist, change, smoothing, threads):
+    def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian times a step."""
         pair_weights = np.empty(self.n_pairs)
         bounds = self._chunks()
 
         def task(c):
-            bend_blocks(dist, change, self._ptr, self._split, smoothing, pair_weights, bounds[c], bounds[c + 1])
+            hessian_blocks(dist, change, self._ptr, self._split, smoothing, pair_weights, bounds[c], bounds[c + 1])
 
-        threads.run("bend", task, len(bounds) - 1)
+        threads.run("hessian", task, len(bounds) - 1)
         return pair_weights
 
     def restrict(self, selection):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.ordered import bend_ordered, decide_ordered, sweep_ordered
+from triscreen._kernels.ordered import decide_ordered, hessian_ordered, sweep_ordered
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.triplets._all_distances import grain_of
 from triscreen.triplets.base import NeverListed, Reduction, Sums, add_up
@@ -53,16 +53,16 @@ class OrderedTriplets(NeverListed, BlockTriplets):
         threads.run("sweep", task, len(sums))
         return Sums(smoothing, *add_up(sums)), pair_weights
 
-    def bend(self, dist, change, smoothing, threads):
+    def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian times a step."""
         pair_weights = np.empty(self.n_pairs)
         bounds = self._chunks()
         arguments = (dist, change, self._ptr, self._split, self.anchor_weights, *self._grains(dist, smoothing))
 
         def task(c):
-            bend_ordered(*arguments, pair_weights, bounds[c], bounds[c + 1])
+            hessian_ordered(*arguments, pair_weights, bounds[c], bounds[c + 1])
 
-        threads.run("bend", task, len(bounds) - 1)
+        threads.run("hessian", task, len(bounds) - 1)
         return pair_weights
 
     def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
@@ -88,7 +88,7 @@ class OrderedTriplets(NeverListed, BlockTriplets):
         weights[pairs] -= part
         return Reduction(counts, less, pairs, there, weights, sums.alpha - staying.alpha, sums.alpha + staying.alpha)
 
-    def curved_part(self, points, dist, smoothing, threads):
+    def quadratic_part(self, points, dist, smoothing, threads):
         """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
         part = self.reduce(points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
         return part.triplets, part.pairs, part.points, self.n_triplets - sum(part.counts)
