@@ -5,6 +5,7 @@ from triscreen.triplets.base import Sums, TripletSet
 from triscreen.triplets.blocks import BlockTriplets
 from triscreen.triplets.given import GivenTriplets, given_triplets
 from triscreen.triplets.knn import knn_triplets
+from triscreen.triplets.labelled import labelled_triplets
 
 __all__ = [
     "AllTriplets",
@@ -15,5 +16,6 @@ __all__ = [
     "all_triplets",
     "given_triplets",
     "knn_triplets",
+    "labelled_triplets",
     "triplet_count",
 ]
