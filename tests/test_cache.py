@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import triscreen
-from triscreen._kernels import compiled
+from triscreen._kernels import common
 from triscreen._kernels.pairs import pair_distances
 
 ROOT = Path(triscreen.__file__).parent
@@ -71,7 +71,7 @@ def test_import_from_an_archive_works(tmp_path):
 
 def hits(caplog):
     """Compile a kernel, or take it from the cache; return how often that helped, and what was said."""
-    kernel = compiled.compiled()(pair_distances.py_func)
+    kernel = common.compiled()(pair_distances.py_func)
     for kind in (np.int32, np.int64):
         out = np.empty(2)
         kernel(np.array([[0.0], [3.0]]), np.array([0, 1], kind), np.array([1, 0], kind), out, 0, 2)
@@ -82,7 +82,7 @@ def hits(caplog):
 @pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "one file for all", "a folder"])
 def test_a_damaged_cache_costs_time_only(tmp_path, damage, monkeypatch, caplog):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(compiled, "_said", False)
+    monkeypatch.setattr(common, "_said", False)
     assert hits(caplog) == (0, [])
     assert hits(caplog) == (2, [])
     files = list(tmp_path.rglob("*.nb?"))

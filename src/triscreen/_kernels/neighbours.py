@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.compiled import compiled
+from triscreen._kernels.common import compiled
 
 
 @compiled()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from triscreen._kernels.compiled import SUMS, compiled
+from triscreen._kernels.common import SUMS, compiled
 
 
 @compiled(fastmath=SUMS)

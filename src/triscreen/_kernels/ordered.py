@@ -10,14 +10,24 @@ Nothing cancels. Distances are whole numbers of a small power of two (the *grain
 exact (64 bits wrap around on the way, never in a result): every alpha is one number in [0, 1], whichever pair it is
 counted for. Squares are added up in floating point, in stretches of positives no longer than s, each relative to its
 first (a window meets two of them at most); the linear part of the loss is a sum of positive gaps.
+
+Which pairs still matter: |H| <= |u|^2 + |v|^2 is a sum over the two pairs, so a triplet keeps its zone in a ball of
+radius r around a metric if
+
+    zero loss     p + r |v|^2  <  n - r |u|^2 - 1          linear loss   -p + r |v|^2  <  -n - r |u|^2 + low
+
+Each inequality compares a number of the positive with one of the negative: in the sorted positives, a negative's
+decided ones are a prefix. Two balls at a time (the ends of a tube, or of a range of lambda): the prefix in the order of
+the first, cut where the running maximum of the second says no. A pair all of whose triplets are decided may leave.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.compiled import compiled
-from triscreen._kernels.margins import _join
+from triscreen._kernels.common import LINEAR, ZERO, compiled, join
+
+_LARGE = 2.0**60  # grains
 
 
 @compiled()
@@ -94,7 +104,7 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
     most = longest(ptr, split, start, stop)[0]
     keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
     ints, floats = np.empty((7, most + 2), np.int64), np.empty((4, most + 2))
-    values, order, stops, total, linear, curved, shift = (
+    values, order, stops, total, linear, quadratic, shift = (
         ints[0], ints[1], ints[2], ints[3], ints[4], ints[5], ints[6],
     )  # fmt: skip
     base, sum1, sum2, tail = floats[0], floats[1], floats[2], floats[3]
@@ -123,8 +133,8 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
             a2 += t * t
             base[j], sum1[j + 1], sum2[j + 1] = first * grain, a1, a2
             total[j + 1] = total[j] + keys[j]
-            linear[j] = curved[j] = shift[j] = 0
-        linear[count] = curved[count] = shift[count] = 0
+            linear[j] = quadratic[j] = shift[j] = 0
+        linear[count] = quadratic[count] = shift[count] = 0
         base[count], tail[count - 1], stops[count - 1] = 0.0, 0.0, count
         for j in range(count - 2, -1, -1):
             tail[j] = tail[j + 1] + (count - 1 - j) * ((keys[j + 1] - keys[j]) * grain)
@@ -143,8 +153,8 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
             if high < count:
                 loss += tail[high] + c * ((keys[high] - x) * grain - 0.5 * smoothing)
             if low < high:
-                curved[low] += 1
-                curved[high] -= 1
+                quadratic[low] += 1
+                quadratic[high] -= 1
                 shift[low] += x
                 shift[high] -= x
                 a = (total[high] - total[low] - (high - low) * x) * grain * inverse
@@ -163,24 +173,24 @@ def sweep_ordered(dist, ptr, split, weights, one, width, grain, smoothing, pair_
                 spread += max(0.0, a - square * inverse)
             pair_weights[n] = weight * c
             sum_alpha += c
-        n_linear = n_curved = inside = 0
+        n_linear = n_quadratic = inside = 0
         for j in range(count):
             n_linear += linear[j]
-            n_curved += curved[j]
+            n_quadratic += quadratic[j]
             inside += shift[j]
-            c = n_linear + (n_curved * keys[j] - inside) * grain * inverse
+            c = n_linear + (n_quadratic * keys[j] - inside) * grain * inverse
             pair_weights[begin + order[j]] = -weight * c
         part[0], part[1], part[2] = weight * loss, weight * sum_alpha, weight * spread
-        _join(sums, part)
+        join(sums, part)
 
 
 @compiled()
-def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing, pair_weights, start, stop):
+def hessian_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing, pair_weights, start, stop):
     """Pair weights of the loss's Hessian times a step under which the pairs' distances change so."""
     most = longest(ptr, split, start, stop)[0]
     keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
     ints, floats = np.empty((3, most + 2), np.int64), np.empty((2, most + 2))
-    values, order, curved = ints[0], ints[1], ints[2]
+    values, order, quadratic = ints[0], ints[1], ints[2]
     before, shift = floats[0], floats[1]
     grains = 1.0 / grain
     for i in range(start, stop):
@@ -196,8 +206,8 @@ def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing
         before[0] = 0.0
         for j in range(count):
             before[j + 1] = before[j] + change[begin + order[j]]
-            shift[j], curved[j] = 0.0, 0
-        shift[count], curved[count] = 0.0, 0
+            shift[j], quadratic[j] = 0.0, 0
+        shift[count], quadratic[count] = 0.0, 0
         top, factor = keys[count - 1], weights[i] / smoothing
         for n in range(middle, end):
             x = np.int64(np.floor(dist[n] * grains + 0.5)) - one
@@ -207,17 +217,82 @@ def bend_ordered(dist, change, ptr, split, weights, one, width, grain, smoothing
                 high = up_to(x + width - 1, keys, count, starts, scale, steps)
                 if low < high:
                     pair_weights[n] = ((high - low) * change[n] - (before[high] - before[low])) * factor
-                    curved[low] += 1
-                    curved[high] -= 1
+                    quadratic[low] += 1
+                    quadratic[high] -= 1
                     shift[low] += change[n]
                     shift[high] -= change[n]
         m = 0
         far = 0.0
         for j in range(count):
-            m += curved[j]
+            m += quadratic[j]
             far = far + shift[j] if m > 0 else 0.0
             pair = begin + order[j]
             pair_weights[pair] = (m * change[pair] - far) * factor
+
+
+@compiled()
+def _grains(value, inverse):
+    """A value in grains, rounded down, within what 64 bits can hold."""
+    return np.int64(np.floor(min(max(value * inverse, -_LARGE), _LARGE)))
+
+
+@compiled()
+def decide_ordered(first, second, lengths, radii, error, low, both, grain, ptr, split, used, counts, start, stop):
+    """Mark the used pairs, those with undecided triplets, of the anchors start <= i < stop.
+
+    ``first`` and ``second`` are the distances at the two centres, ``lengths`` bounds of |delta|^2; the numbers of
+    decided triplets are added to counts: (L, R).
+    """
+    most, widest = longest(ptr, split, start, stop)
+    keys, starts = np.empty(4 * most + 4, np.int64), np.empty(4 * most + 4, np.int64)
+    ints = np.empty((5, most + 2), np.int64)
+    values, order, highest, hist, decided = ints[0], ints[1], ints[2], ints[3], ints[4]
+    left = np.empty(widest, np.int64)
+    inverse = 1.0 / grain
+    for i in range(start, stop):
+        begin, middle, end = ptr[i], split[i], ptr[i + 1]
+        count = middle - begin
+        for n in range(end - middle):
+            left[n] = count
+        for j in range(count):
+            decided[j] = 0
+        for zone in (ZERO, LINEAR):
+            if count == 0 or (zone == LINEAR and not both):
+                continue
+            sign, level = (1.0, -1.0) if zone == ZERO else (-1.0, low)
+            for j in range(count):
+                p = begin + j
+                values[j] = _grains(sign * first[p] + radii[0] * lengths[p], inverse) + 2
+            scale, steps = arrange(values[:count], keys, order, starts)
+            running = np.int64(-(2**62))
+            for j in range(count):
+                p = begin + order[j]
+                running = max(running, _grains(sign * second[p] + radii[1] * lengths[p], inverse) + 2)
+                highest[j], hist[j] = running, 0
+            hist[count] = 0
+            for n in range(middle, end):
+                x = _grains(sign * first[n] - radii[0] * lengths[n] - error + level, inverse) - 1
+                k = up_to(x, keys, count, starts, scale, steps)
+                x = _grains(sign * second[n] - radii[1] * lengths[n] - error + level, inverse) - 1
+                if k > 0 and highest[k - 1] > x:
+                    bottom = 0
+                    while bottom < k:
+                        half = (bottom + k) >> 1
+                        if highest[half] <= x:
+                            bottom = half + 1
+                        else:
+                            k = half
+                hist[k] += 1
+                left[n - middle] -= k
+                counts[zone - LINEAR] += k
+            above = 0
+            for j in range(count - 1, -1, -1):
+                above += hist[j + 1]
+                decided[order[j]] += above
+        for j in range(count):
+            used[begin + j] = decided[j] < end - middle
+        for n in range(middle, end):
+            used[n] = left[n - middle] > 0
 
 
 # -- rows of a matrix of inner products, and back ----------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.compiled import SUMS, compiled
+from triscreen._kernels.common import SUMS, compiled
 
 
 @compiled(fastmath=SUMS)

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from triscreen._kernels.compiled import LINEAR, UNDECIDED, ZERO, compiled
+from triscreen._kernels.common import LINEAR, UNDECIDED, ZERO, compiled
 
 _U = 2.0**-53
 

@@ -115,10 +115,9 @@ def path(
         rows, _, rows_test, _ = _split(rows, None, test_share, seed)
     scaling = ts.Scaling(scale.value).fit(X)
     X, X_test = scaling.transform(X), None if X_test is None else scaling.transform(X_test)
-    limits = {"n_jobs": jobs, "memory_budget": as_bytes(memory)}
-    maker = ts.TripletMetric(k, triplets.value, gamma=gamma, cone=cone.value, **limits)
+    budget = as_bytes(memory)
     with about(points.name):
-        problem = _problem(maker, X, y, rows)
+        problem = _problem(X, y, rows, triplets.value, k, gamma, cone.value, jobs, budget)
     if dry_run:
         return _estimate(problem, (100, 400), json)
     most = n_lambdas or (None if guarantee else _most_lambdas(ratio))
@@ -195,8 +194,9 @@ def fit(
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     X, y = scaling.transform(points.X), points.y
+    budget = as_bytes(memory)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
-              "max_seconds": max_seconds, "memory_budget": as_bytes(memory)}  # fmt: skip
+              "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
     given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio}
     if rows is not None:
@@ -206,10 +206,9 @@ def fit(
     else:
         metric = ts.TripletMetricCV(cv=cv, **labelled, **shared)
     if dry_run:
-        maker = ts.TripletMetric(**labelled, **shared)
         passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
         with about(points.name):
-            problem = _problem(maker, X, y, rows)
+            problem = _problem(X, y, rows, triplets.value, k, gamma, cone.value, jobs, budget)
         return _estimate(problem, passes, json)
     late = False
     with resumable(folder, checkpoint is not None, quiet) as kept, progress("fit", None, quiet) as seen:
@@ -294,11 +293,14 @@ def _split(X, y, share, seed):
     return X, y, X_test, y_test
 
 
-def _problem(maker, X, y, rows):
+def _problem(X, y, rows, kind, k, gamma, cone, jobs, budget):
     """Return the problem of labelled points, or of comparisons."""
-    from triscreen.triplets import given_triplets
+    from triscreen.problem import Problem
+    from triscreen.problem.losses import loss_of
+    from triscreen.triplets import given_triplets, labelled_triplets
 
-    return maker._make_problem(X, maker._make_triplets(X, y, None) if rows is None else given_triplets(rows))
+    T = labelled_triplets(X, y, kind, k, n_jobs=jobs) if rows is None else given_triplets(rows)
+    return Problem(X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget)
 
 
 def _estimate(problem, passes, json):

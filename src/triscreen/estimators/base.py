@@ -19,7 +19,7 @@ from triscreen._utils.validation import as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime
 from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.problem.cones import components_of
-from triscreen.problem.losses import Hinge, SmoothedHinge
+from triscreen.problem.losses import loss_of
 from triscreen.problem.units import LAMBDA
 
 FLOATS = [np.float64, np.float32]
@@ -104,7 +104,7 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         return tuples.astype(float, copy=False)
 
     def _loss(self):
-        return SmoothedHinge(self.gamma) if self.gamma != 0 else Hinge()
+        return loss_of(self.gamma)
 
     def _dense(self, X):
         """Return X as an array; a sparse one is converted if the memory budget allows."""

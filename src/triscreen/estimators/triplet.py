@@ -15,9 +15,8 @@ from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
-from triscreen.triplets import KnnTriplets, all_triplets, given_triplets, knn_triplets
-
-KINDS = ("knn", "lmnn", "all")
+from triscreen.triplets import BlockTriplets
+from triscreen.triplets.labelled import KINDS, labelled_triplets
 
 
 class LabelledMetric(MetricEstimator):
@@ -47,18 +46,7 @@ class LabelledMetric(MetricEstimator):
 
     def _make_triplets(self, Z, y, weights):
         """Return the triplets of labelled points, neighbours chosen in Z."""
-        if self.triplets == "all":
-            return all_triplets(Z, y, weights=weights, n_jobs=self.n_jobs)
-        if self.triplets == "lmnn":
-            return all_triplets(Z, y, self.n_neighbors, weights, n_jobs=self.n_jobs)
-        T = knn_triplets(Z, y, self.n_neighbors, n_jobs=self.n_jobs)
-        if weights is None:
-            return T
-        indices = T.indices()
-        keep = weights[indices[:, 0]] > 0
-        if not keep.any():
-            raise InputError("sample_weight is 0 for every point of a class of two points or more: no triplet is left")
-        return given_triplets(indices[keep], weights[indices[keep, 0]])
+        return labelled_triplets(Z, y, self.triplets, self.n_neighbors, weights, self.n_jobs)
 
     def _make_problem(self, X, T):
         return Problem(X, T, self._loss(), self.cone, n_jobs=self.n_jobs, memory_budget=self.memory_budget)
@@ -220,6 +208,6 @@ def _same(T, other):
         return False
     if not T.lists_pairs:
         return T.same_as(other)
-    if isinstance(T, KnnTriplets):
+    if isinstance(T, BlockTriplets):
         return np.array_equal(T.second, other.second)
     return np.array_equal(T.indices(), other.indices())

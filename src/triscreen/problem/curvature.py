@@ -24,7 +24,7 @@ class Curvature:
 
     def __init__(self, engine, evaluation):
         self._smoothing = evaluation.sums.smoothing
-        triplets, pairs, points, count = engine.triplets.curved_part(
+        triplets, pairs, points, count = engine.triplets.quadratic_part(
             engine.points, evaluation.dist, self._smoothing, engine.threads
         )
         self._triplets, self._points, self._dist = triplets, engine.points[points], evaluation.dist[pairs]
@@ -41,5 +41,5 @@ class Curvature:
         if not self._triplets.n_pairs:
             return np.zeros_like(V)
         change = self._triplets.changes(self._points, self._cone.spread(self._points, V), self._threads)
-        weights = self._triplets.bend(self._dist, change, self._smoothing, self._threads)
+        weights = self._triplets.hessian_weights(self._dist, change, self._smoothing, self._threads)
         return self._cone.assemble(self._triplets, self._points, weights, self._threads)

@@ -93,6 +93,11 @@ class Hinge:
         return sums.smoothing * sums.spread
 
 
+def loss_of(gamma):
+    """Return the loss with a corner of width gamma: the hinge for 0."""
+    return SmoothedHinge(gamma) if gamma != 0 else Hinge()
+
+
 def check_loss(loss):
     """Return the loss if it is one."""
     if not isinstance(loss, Hinge | SmoothedHinge):

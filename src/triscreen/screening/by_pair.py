@@ -1,6 +1,6 @@
 """Screening where triplets have no numbers: pairs leave, and triplets are counted.
 
-A sphere and the separable bound of |H| decide triplets (`triscreen._kernels.decided`); a pair all of whose triplets are
+A sphere and the separable bound of |H| decide triplets (`triscreen._kernels.ordered`); a pair all of whose triplets are
 decided leaves the problem, its weight a constant, and anchors without pairs leave altogether. Only the sphere rule:
 the others would have to look at triplets one by one.
 """

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triscreen._kernels.compiled import LINEAR, UNDECIDED, ZERO
+from triscreen._kernels.common import LINEAR, UNDECIDED, ZERO
 from triscreen._kernels.rules import linear_rule, orthant_rule, semidefinite_rule
 from triscreen._utils.threads import chunk_bounds
 from triscreen.problem.rounding import U

@@ -143,7 +143,7 @@ class WorkingSet:
         if not problem.triplets.lists_triplets:
             radii = (tube.radius, tube.radius)
             return cls.of_balls(problem, (reference.dist, end), radii, error, tube, reference.sums.smoothing, low, both)
-        selection = problem.triplets.near(
+        selection = problem.triplets.undecided_in(
             (reference.dist, end), squares, tube.radius, error, low, both, zones, problem.threads
         )
         triplets, pairs, points = problem.triplets.restrict(selection)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.decided import decide_ordered
-from triscreen._kernels.ordered import gather_rows, scatter_rows, sweep_ordered
+from triscreen._kernels.ordered import decide_ordered, gather_rows, scatter_rows, sweep_ordered
 
 
 class Block:

@@ -6,17 +6,17 @@ from copy import copy
 
 import numpy as np
 
-from triscreen._kernels.margins import largest_margin_blocks
-from triscreen._kernels.ordered import bend_ordered, sweep_ordered
+from triscreen._kernels.blocks import largest_margin_blocks
+from triscreen._kernels.ordered import hessian_ordered, sweep_ordered
 from triscreen._kernels.pairs import pair_distances
 from triscreen._utils.threads import Threads, breathe, chunk_bounds, count_chunks
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, shortened
 from triscreen.errors import InputError
 from triscreen.triplets._all_blocks import Block
 from triscreen.triplets._all_distances import PairList, Quadratic, grain_of
-from triscreen.triplets.base import NeverListed, Sums, TripletSet, add_up
+from triscreen.triplets.base import NeverListed, Reduction, Sums, TripletSet, add_up
 from triscreen.triplets.knn import name_small_classes, nearest
-from triscreen.triplets.ordered import OrderedTriplets, Reduction
+from triscreen.triplets.ordered import OrderedTriplets
 
 _BLOCK = 8 * 2**20  # bytes of a block of distances
 _BLOCKS = 7  # so many are alive at a time where most are: when pairs are let go
@@ -163,14 +163,14 @@ class AllTriplets(NeverListed, TripletSet):
         T = _joined(*self._in_blocks("sweep", work, dist.points, threads))
         return Sums(smoothing, *add_up(sums)), T
 
-    def bend(self, dist, change, smoothing, threads):
+    def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights (as T) of the loss's Hessian times a step."""
         grains = self._grains((dist,), smoothing)
 
         def work(block, c):
-            block.kernel(bend_ordered, (block.distances(dist), block.distances(change)), grains)
+            block.kernel(hessian_ordered, (block.distances(dist), block.distances(change)), grains)
 
-        return _joined(*self._in_blocks("bend", work, dist.points, threads))
+        return _joined(*self._in_blocks("hessian", work, dist.points, threads))
 
     def changes(self, X, Y, threads):
         """Return (x_a - x_b)'(y_a - y_b) for all pairs, where Y = X V with V symmetric."""
@@ -305,7 +305,7 @@ class AllTriplets(NeverListed, TripletSet):
         less._set_anchors(stay)
         return less
 
-    def curved_part(self, points, dist, smoothing, threads):
+    def quadratic_part(self, points, dist, smoothing, threads):
         """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
         part = self.reduce(points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
         count = self.n_triplets - sum(part.counts)

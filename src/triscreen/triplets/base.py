@@ -49,6 +49,35 @@ class Sums:
     spread: float
 
 
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """What a set leaves of itself when its decided triplets go.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Triplets that are proven to be linear, and to have zero loss.
+    triplets : TripletSet or None
+        All undecided ones, and those that share their pairs; None: too little would go.
+    pairs, points :
+        Its pairs and points in the set it comes from.
+    weights :
+        Pair weights of the triplets that are gone, each with the alpha of its zone.
+    linear_weight : float
+        Weight of those that are linear.
+    summed : float
+        Sum of the weights times alpha that ``weights`` are made of: their rounding follows it.
+    """
+
+    counts: tuple
+    triplets: object = None
+    pairs: object = None
+    points: object = None
+    weights: object = None
+    linear_weight: float = 0.0
+    summed: float = 0.0
+
+
 class TripletSet:
     """A set of triplets over listed pairs; subclasses add the triplets.
 
@@ -133,7 +162,7 @@ class TripletSet:
 
         Returns (sums, pair weights of following, goal, following): the goal of a plain step, and where the momentum,
         from the last goal ``previous`` through this one, leads to; both clipped to [0, 1]. The five sums are those of
-        `triscreen._kernels.ascent`.
+        `triscreen._kernels.listed`.
         """
         raise NotImplementedError
 
@@ -154,7 +183,7 @@ class TripletSet:
         """
         raise NotImplementedError
 
-    def near(self, ends, squares, radius, error, low, both, zones, threads):
+    def undecided_in(self, ends, squares, radius, error, low, both, zones, threads):
         """Select the triplets that are not proven to keep their zone for every M of a tube; for `restrict`.
 
         ``ends`` are the pair distances at the two ends of the tube, ``squares`` the pairs' |delta|^4, ``error`` bounds
@@ -163,11 +192,11 @@ class TripletSet:
         """
         raise NotImplementedError
 
-    def curved(self, dist, smoothing):
+    def quadratic(self, dist, smoothing):
         """Select the triplets in the quadratic part of the loss; returns (selection for `restrict`, their number)."""
         raise NotImplementedError
 
-    def bend(self, dist, change, smoothing, threads):
+    def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian at dist times a step that changes the distances so."""
         raise NotImplementedError
 
@@ -239,9 +268,9 @@ class TripletSet:
         """Return the sum over pairs of weight times change of distance."""
         return float(pair_weights @ change)
 
-    def curved_part(self, points, dist, smoothing, threads):
+    def quadratic_part(self, points, dist, smoothing, threads):
         """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
-        selection, count = self.curved(dist, smoothing)
+        selection, count = self.quadratic(dist, smoothing)
         return *self.restrict(selection), count
 
     def magnitude(self, pair_weights, X, threads):
@@ -327,10 +356,15 @@ class NeverListed:
     """For sets whose triplets have no numbers: what would look at them one by one is refused, with a sentence."""
 
     lists_triplets = False
-    sweep_alpha, ascend, pair_numbers, decide, near, curved, take, off_zone, cross_slack = map(
-        _one_by_one,
-        ("sweep_alpha", "ascend", "pair_numbers", "decide", "near", "curved", "take", "off_zone", "cross_slack"),
-    )
+    sweep_alpha = _one_by_one("sweep_alpha")
+    ascend = _one_by_one("ascend")
+    pair_numbers = _one_by_one("pair_numbers")
+    decide = _one_by_one("decide")
+    undecided_in = _one_by_one("undecided_in")
+    quadratic = _one_by_one("quadratic")
+    take = _one_by_one("take")
+    off_zone = _one_by_one("off_zone")
+    cross_slack = _one_by_one("cross_slack")
 
 
 def add_up(parts):

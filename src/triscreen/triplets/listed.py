@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.ascent import ascend_list
-from triscreen._kernels.margins import alpha_list, cross_list, off_zone_list, sphere_list, sweep_list
-from triscreen._kernels.near import bend_list, curved_list, near_list
+from triscreen._kernels.listed import (
+    alpha_list,
+    ascend_list,
+    cross_list,
+    hessian_list,
+    off_zone_list,
+    quadratic_list,
+    sphere_list,
+    sweep_list,
+    undecided_list,
+)
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.triplets.base import Sums, TripletSet, add_up
 
@@ -135,31 +143,31 @@ class ListedTriplets(TripletSet):
         threads.run("decide", task, chunks)
         return counts.sum(axis=0)
 
-    def near(self, ends, squares, radius, error, low, both, zones, threads):
-        """Select the triplets that are not proven to keep their zone; see `TripletSet.near`."""
+    def undecided_in(self, ends, squares, radius, error, low, both, zones, threads):
+        """Select the triplets that are not proven to keep their zone; see `TripletSet.undecided_in`."""
         keep = np.empty(self.n_triplets, dtype=bool)
         zones = np.empty(0, dtype=np.int8) if zones is None else zones
         chunks = count_chunks(self.n_triplets, 8)
         bounds = chunk_bounds(self.n_triplets, chunks)
 
         def task(c):
-            near_list(
+            undecided_list(
                 *ends, squares, self._positive, self._negative, radius, error, low, both, zones, keep, bounds[c],
                 bounds[c + 1],
             )  # fmt: skip
 
-        threads.run("near", task, chunks)
+        threads.run("undecided", task, chunks)
         return keep
 
-    def curved(self, dist, smoothing):
+    def quadratic(self, dist, smoothing):
         """Select the triplets in the quadratic part of the loss."""
         keep = np.empty(self.n_triplets, dtype=bool)
-        return keep, curved_list(dist, self._positive, self._negative, smoothing, keep)
+        return keep, quadratic_list(dist, self._positive, self._negative, smoothing, keep)
 
-    def bend(self, dist, change, smoothing, threads):
+    def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian times a step."""
         pair_weights = np.zeros(self.n_pairs)
-        bend_list(
+        hessian_list(
             dist, change, self._positive, self._negative, self._weights, smoothing, pair_weights, 0, self.n_triplets
         )
         return pair_weights

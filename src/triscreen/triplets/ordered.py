@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from triscreen._kernels.decided import decide_ordered
-from triscreen._kernels.ordered import bend_ordered, sweep_ordered
+from triscreen._kernels.ordered import decide_ordered, hessian_ordered, sweep_ordered
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.triplets._all_distances import grain_of
-from triscreen.triplets.base import NeverListed, Sums, add_up
-from triscreen.triplets.knn import KnnTriplets
+from triscreen.triplets.base import NeverListed, Reduction, Sums, add_up
+from triscreen.triplets.blocks import BlockTriplets
 
 _WORK = 60  # elementary operations a pair, about
 
 
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """What a set leaves of itself when its decided triplets go.
-
-    Attributes
-    ----------
-    counts : tuple of int
-        Triplets that are proven to be linear, and to have zero loss.
-    triplets : TripletSet or None
-        All undecided ones, and those that share their pairs; None: too little would go.
-    pairs, points :
-        Its pairs and points in the set it comes from.
-    weights :
-        Pair weights of the triplets that are gone, each with the alpha of its zone.
-    linear_weight : float
-        Weight of those that are linear.
-    summed : float
-        Sum of the weights times alpha that ``weights`` are made of: their rounding follows it.
-    """
-
-    counts: tuple
-    triplets: object = None
-    pairs: object = None
-    points: object = None
-    weights: object = None
-    linear_weight: float = 0.0
-    summed: float = 0.0
-
-
-class OrderedTriplets(NeverListed, KnnTriplets):
+class OrderedTriplets(NeverListed, BlockTriplets):
     """What is left of all triplets once pairs have gone: 12 bytes a pair, 0 a triplet.
 
     Parameters
     ----------
     second, n_positive, n_negative : arrays
-        As for `KnnTriplets`.
+        As for `BlockTriplets`.
     anchor_weights : array
         One per point: the weight of each triplet that it is the anchor of.
     """
@@ -85,16 +53,16 @@ class OrderedTriplets(NeverListed, KnnTriplets):
         threads.run("sweep", task, len(sums))
         return Sums(smoothing, *add_up(sums)), pair_weights
 
-    def bend(self, dist, change, smoothing, threads):
+    def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian times a step."""
         pair_weights = np.empty(self.n_pairs)
         bounds = self._chunks()
         arguments = (dist, change, self._ptr, self._split, self.anchor_weights, *self._grains(dist, smoothing))
 
         def task(c):
-            bend_ordered(*arguments, pair_weights, bounds[c], bounds[c + 1])
+            hessian_ordered(*arguments, pair_weights, bounds[c], bounds[c + 1])
 
-        threads.run("bend", task, len(bounds) - 1)
+        threads.run("hessian", task, len(bounds) - 1)
         return pair_weights
 
     def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
@@ -120,7 +88,7 @@ class OrderedTriplets(NeverListed, KnnTriplets):
         weights[pairs] -= part
         return Reduction(counts, less, pairs, there, weights, sums.alpha - staying.alpha, sums.alpha + staying.alpha)
 
-    def curved_part(self, points, dist, smoothing, threads):
+    def quadratic_part(self, points, dist, smoothing, threads):
         """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
         part = self.reduce(points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
         return part.triplets, part.pairs, part.points, self.n_triplets - sum(part.counts)

@@ -1,5 +1,6 @@
-"""How every kernel is compiled: once, cached on disk, without the interpreter lock; division by zero gives infinity.
+"""What kernels share: how they are compiled, sums that keep their errors, and what one triplet is worth.
 
+Every kernel is compiled once, cached on disk, and runs without the interpreter lock; division by zero gives infinity.
 Where numba finds no place for its cache (no home, read-only installation, import from an archive) kernels are compiled
 anew in each process, and one line says so. A cache that is damaged or cannot be written costs time, never an error.
 """
@@ -82,3 +83,61 @@ class _Careful:
             self._cache.flush()
         except Exception as err:
             _say_once(err)
+
+
+@compiled()
+def join(sums, part):
+    """Add part to the totals sums[0], the errors of these additions to sums[1] (Neumaier); part becomes zero."""
+    for k in range(part.size):
+        total = sums[0, k] + part[k]
+        if abs(sums[0, k]) >= abs(part[k]):
+            sums[1, k] += (sums[0, k] - total) + part[k]
+        else:
+            sums[1, k] += (part[k] - total) + sums[0, k]
+        sums[0, k] = total
+        part[k] = 0.0
+
+
+@njit(inline="always")
+def given_alpha(b, a, w, gamma, sums):
+    """Add one triplet with its own alpha: loss, dual sum, and loss - alpha b + (g/2) alpha^2 >= 0 zone by zone."""
+    if b >= gamma:
+        loss = b - 0.5 * gamma
+        slack = (1.0 - a) * (b - 0.5 * gamma * (1.0 + a))
+    elif b > 0.0:
+        loss = 0.5 * b * b / gamma
+        slack = 0.5 * gamma * (a - b / gamma) ** 2
+    else:
+        loss = 0.0
+        slack = 0.5 * gamma * a * a - a * b
+    sums[0] += w * loss
+    sums[1] += w * (a - 0.5 * gamma * a * a)
+    sums[2] += w * slack
+
+
+@njit(inline="always")
+def alpha_at(margin, smoothing):
+    """The alpha of one triplet: clip((1 - margin) / smoothing, 0, 1)."""
+    a = (1.0 - margin) / smoothing
+    a = 0.0 if a < 0.0 else a
+    return 1.0 if a > 1.0 else a
+
+
+@njit(inline="always")
+def sphere_rule(t, low, high, error, reach, gamma, zones, counts):
+    """Zone of one triplet whose margin at the centre is high - low, off by error, and moves by at most reach."""
+    margin = high - low
+    doubt = error + reach
+    if margin - doubt > 1.0:
+        zones[t] = ZERO
+        counts[1] += 1
+    elif margin + doubt < 1.0 - gamma:
+        zones[t] = LINEAR
+        counts[0] += 1
+
+
+@njit(inline="always")
+def off_zone(margin, zone, inverse):
+    """Does a decided triplet have another alpha than its zone says (1 in L, 0 in R)?"""
+    b = 1.0 - margin
+    return (zone == LINEAR and b * inverse < 1.0) or (zone == ZERO and b > 0.0)

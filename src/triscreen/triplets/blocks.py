@@ -1,0 +1,180 @@
+"""Blocks of positives times negatives over listed pairs: triplets are implied, and counted one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triscreen._kernels.blocks import (
+    block_hull,
+    block_indices,
+    block_pairs,
+    block_used,
+    hessian_blocks,
+    largest_margin_blocks,
+    off_zone_blocks,
+    quadratic_blocks,
+    sphere_blocks,
+    sweep_blocks,
+    undecided_blocks,
+)
+from triscreen._utils.lazy import cached_property
+from triscreen._utils.threads import chunk_bounds, count_chunks
+from triscreen.errors import InputError
+from triscreen.triplets.base import Sums, TripletSet, add_up
+from triscreen.triplets.listed import ListedTriplets
+
+
+class BlockTriplets(TripletSet):
+    """Blocks of positives times negatives, one per anchor: 0 bytes per triplet; make one with `knn_triplets`.
+
+    The triplets are counted anchor by anchor, positive by positive, negative by negative.
+    """
+
+    def __init__(self, second, n_positive, n_negative):
+        """For each point its positives, then its negatives, all in one array; neither for a point that is no anchor."""
+        n_points = len(n_positive)
+        first = np.repeat(np.arange(n_points, dtype=np.int32), n_positive + n_negative)
+        self._set_pairs(n_points, first, second)
+        self._split = self._ptr[:-1] + n_positive
+        self._count = np.concatenate([[0], np.cumsum(n_positive * n_negative)])
+        self.n_triplets = int(self._count[-1])
+        self.total_weight = float(self.n_triplets)
+
+    def identity(self):
+        """Return (kind, arrays); see `TripletSet.identity`."""
+        return "blocks", (self.second, self._ptr, self._split)
+
+    def identity_1(self):
+        """Return the arrays of format 1; see `TripletSet.identity_1`."""
+        return self._back_pair, self._back_ptr, self._count, self._ptr, self._split, self.first, self.second
+
+    def check_points(self, n_points):
+        """Refuse X with another number of points than the triplets were made from."""
+        if n_points != self.n_points:
+            raise InputError(f"X has {n_points} points: these triplets were made from {self.n_points} points")
+
+    def local_indices(self, start=0, stop=None):
+        """Return the triplets start <= t < stop as rows (i, j, l)."""
+        start, stop, _ = slice(start, stop).indices(self.n_triplets)
+        out = np.empty((max(0, stop - start), 3), dtype=np.int32)
+        if len(out):
+            anchor = int(np.searchsorted(self._count, start, side="right")) - 1
+            block_indices(self._ptr, self._split, self.second, anchor, start - self._count[anchor], out)
+        return out
+
+    def sweep(self, dist, smoothing, threads):
+        """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
+        bounds = self._chunks()
+        pair_weights, sums = np.empty(self.n_pairs), np.zeros((len(bounds) - 1, 2, 3))
+
+        def task(c):
+            sweep_blocks(dist, self._ptr, self._split, smoothing, pair_weights, sums[c], bounds[c], bounds[c + 1])
+
+        threads.run("sweep", task, len(sums))
+        return Sums(smoothing, *add_up(sums)), pair_weights
+
+    @cached_property
+    def _list(self):
+        """The same triplets as a list, 8 bytes each: for what takes alphas one by one anyway."""
+        positive, negative = self.pair_numbers(np.ones(self.n_triplets, dtype=bool))
+        return ListedTriplets(self.n_points, self.first, self.second, positive, negative, np.empty(0))
+
+    def sweep_alpha(self, dist, alpha, gamma, threads):
+        """Return ((loss, dual sum, slack), pair weights) for alphas given one by one."""
+        return self._list.sweep_alpha(dist, alpha, gamma, threads)
+
+    def ascend(self, dist, alpha, previous, gamma, curvature, momentum, threads):
+        """Take a step of dual ascent; see `TripletSet.ascend`."""
+        return self._list.ascend(dist, alpha, previous, gamma, curvature, momentum, threads)
+
+    def pair_numbers(self, keep):
+        """Return (positive, negative) pair numbers of the triplets that the mask keeps."""
+        positive, negative = np.empty((2, np.count_nonzero(keep)), dtype=np.int32)
+        block_pairs(self._ptr, self._split, keep, positive, negative)
+        return positive, negative
+
+    def undecided_in(self, ends, squares, radius, error, low, both, zones, threads):
+        """Select the pairs of triplets that are not proven to keep their zone; see `TripletSet.undecided_in`."""
+        used = np.empty(self.n_pairs, dtype=bool)
+        zones = np.empty(0, dtype=np.int8) if zones is None else zones
+        bounds = self._chunks()
+
+        def task(c):
+            start, stop = bounds[c], bounds[c + 1]
+            undecided_blocks(
+                *ends, squares, self._ptr, self._split, radius, error, low, both, zones, self._count[start], used,
+                start, stop,
+            )  # fmt: skip
+
+        threads.run("undecided", task, len(bounds) - 1)
+        return used
+
+    def quadratic(self, dist, smoothing):
+        """Select the pairs of the triplets in the quadratic part of the loss."""
+        used = np.empty(self.n_pairs, dtype=bool)
+        return used, quadratic_blocks(dist, self._ptr, self._split, smoothing, used)
+
+    def hessian_weights(self, dist, change, smoothing, threads):
+        """Return the pair weights of the loss's Hessian times a step."""
+        pair_weights = np.empty(self.n_pairs)
+        bounds = self._chunks()
+
+        def task(c):
+            hessian_blocks(dist, change, self._ptr, self._split, smoothing, pair_weights, bounds[c], bounds[c + 1])
+
+        threads.run("hessian", task, len(bounds) - 1)
+        return pair_weights
+
+    def restrict(self, selection):
+        """Return (the blocks of the selected pairs, the numbers of these pairs, their points)."""
+        pairs, points, first, second = self._needed(selection)
+        positive = pairs < self._split[self.first[pairs]]
+        n_positive, n_negative = (np.bincount(first[side], minlength=len(points)) for side in (positive, ~positive))
+        return BlockTriplets(second, n_positive, n_negative), pairs, points
+
+    def take(self, keep):
+        """Return the blocks of all kept pairs, which may have decided triplets too: they cost next to nothing there."""
+        used = np.empty(self.n_pairs, dtype=bool)
+        block_used(self._ptr, self._split, keep, used)
+        smaller, pairs, points = self.restrict(used)
+        numbers = np.empty(smaller.n_triplets, dtype=np.int64)
+        block_hull(self._ptr, self._split, used, numbers)
+        return smaller, pairs, points, numbers
+
+    def off_zone(self, dist, zones, smoothing):
+        """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
+        return bool(off_zone_blocks(dist, self._ptr, self._split, zones, smoothing))
+
+    def cross_slack(self, dist, smoothing, other, gamma, threads):
+        """Return the slack at the margins of other of the alphas from the margins of dist."""
+        return self._list.cross_slack(dist, smoothing, other, gamma, threads)
+
+    def most_triplets_at_a_pair(self):
+        """Return an upper bound of the number of triplets that one pair belongs to."""
+        return int(max((self._split - self._ptr[:-1]).max(initial=0), (self._ptr[1:] - self._split).max(initial=0)))
+
+    def decide(self, values, errors, norms, radius, zones, gamma, threads):
+        """Apply the sphere rule to the triplets without a zone; see `TripletSet.decide`."""
+        bounds = self._chunks()
+        counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
+
+        def task(c):
+            start, stop = bounds[c], bounds[c + 1]
+            sphere_blocks(
+                values, errors, self._ptr, self._split, norms, radius, gamma, zones, counts[c], start, stop,
+                self._count[start],
+            )  # fmt: skip
+
+        threads.run("decide", task, len(counts))
+        return counts.sum(axis=0)
+
+    def largest_margin(self, dist):
+        """Return the largest margin over the triplets."""
+        return float(largest_margin_blocks(dist, self._ptr, self._split))
+
+    def _chunks(self):
+        """Bounds of chunks of anchors with nearly equal numbers of triplets."""
+        chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / max(1, self.n_points))
+        bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left")
+        bounds[0], bounds[-1] = 0, self.n_points
+        return bounds
