@@ -1,4 +1,7 @@
-"""Some anchors of a set that is never listed: from inner products to pairs, and from weights to rows."""
+"""Some anchors of a set that is never listed: from inner products to pairs, and from weights to rows.
+
+Private to `triscreen.triplets.all`.
+"""
 
 from __future__ import annotations
 

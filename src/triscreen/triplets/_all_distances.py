@@ -1,4 +1,7 @@
-"""Distances of all pairs of points, as a recipe instead of a matrix."""
+"""Distances of all pairs of points, as a recipe instead of a matrix.
+
+Made by `AllTriplets`; others add, subtract and scale them, or make one of a matrix of their own (screening by pairs).
+"""
 
 from __future__ import annotations
 

@@ -44,6 +44,12 @@ class AllTriplets(NeverListed, TripletSet):
         Those with at least one positive and one negative, and a weight.
     anchor_weights : array
         One per point.
+
+    Notes
+    -----
+    Beyond the protocol of `TripletSet`, `same_as` tells two such sets apart where nothing is listed. All that begins
+    with an underscore is private to this class and to the `Block` of `_all_blocks`, which reads where each anchor's
+    class begins and ends (``_ends``), its positives (``_near``) and their numbers.
     """
 
     lists_pairs = False
@@ -226,30 +232,7 @@ class AllTriplets(NeverListed, TripletSet):
     # -- what may go ----------------------------------------------------------------------------------------------
 
     def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
-        """Let go what is decided in two balls at once.
-
-        Parameters
-        ----------
-        points : array
-        ends : pair of distances
-            At the two centres (twice the same: one ball). At the first, every decided triplet has the alpha of its
-            zone.
-        radii : pair of float
-        error : float
-            Bound of the error of a margin at either centre.
-        offset : float
-            Bound of the error of |delta|^2 from a product of matrices.
-        low : float
-            Margins below it are linear, with the smoothing given.
-        both : bool
-            Fix linear triplets too; False: only those of zero loss.
-        most : float
-            Nothing goes if more than this share of the pairs would have to stay.
-
-        Returns
-        -------
-        Reduction
-        """
+        """Let go what is decided in two balls at once; see `NeverListed.reduce`."""
         n_chunks, n = self._chunk_count(), self.n_points
         sums, staying = np.zeros((2, n_chunks, 2, 3))
         counts = np.zeros((n_chunks, 2), dtype=np.int64)

@@ -81,6 +81,20 @@ class Reduction:
 class TripletSet:
     """A set of triplets over listed pairs; subclasses add the triplets.
 
+    What a subclass gives, and who asks for it:
+
+    * everyone: ``identity``, ``identity_1``, ``check_points``, ``local_indices``, ``sweep``, ``largest_margin``,
+      ``most_triplets_at_a_pair``;
+    * Newton: ``hessian_weights``, and ``quadratic`` with ``restrict``, or ``quadratic_part`` as a whole;
+    * where triplets have numbers (``lists_triplets``): ``sweep_alpha``, ``cross_slack``, ``ascend`` for alphas one by
+      one; ``pair_numbers``, ``decide``, ``take``, ``off_zone`` for screening; ``undecided_in`` for the working set;
+    * where they have none (`NeverListed`): ``reduce`` and ``quantum``.
+
+    The rest is done here over listed pairs. A set without them (``lists_pairs`` is False) has its own kind of distances
+    and pair weights, and gives ``distances_under``, ``changes``, ``inner``, ``matrix``, ``diagonal``, ``magnitude``,
+    ``typical_square`` and ``most_pairs_at_a_point`` too. In every method ``dist`` are the distances of the pairs, as
+    ``distances_under`` makes them, and ``threads`` the `Threads` that share the work.
+
     Pairs are sorted by their first point. Index memory: 12 bytes a pair (first, second, and the list by second
     point) and 16 bytes a point; an evaluation adds 16 bytes a pair (distance and weight), a whole path ten times that.
 
@@ -158,11 +172,30 @@ class TripletSet:
         raise NotImplementedError
 
     def ascend(self, dist, alpha, previous, gamma, curvature, momentum, threads):
-        """Take a step of dual ascent from alphas given one by one; ``dist`` are the pair distances at M(alpha).
+        """Take a step of dual ascent from alphas given one by one.
 
-        Returns (sums, pair weights of following, goal, following): the goal of a plain step, and where the momentum,
-        from the last goal ``previous`` through this one, leads to; both clipped to [0, 1]. The five sums are those of
-        `triscreen._kernels.listed`.
+        Parameters
+        ----------
+        dist : array (n_pairs,)
+            Distances at M(alpha).
+        alpha, previous : arrays (n_triplets,)
+            Where the step begins, and the goal of the step before.
+        gamma : float
+            Of the loss.
+        curvature : float
+            The step is 1 / (gamma + curvature).
+        momentum : float
+        threads : Threads
+
+        Returns
+        -------
+        sums : list of five float
+            Those of `triscreen._kernels.listed`.
+        pair_weights : array (n_pairs,)
+            Of ``following``.
+        goal, following : arrays (n_triplets,)
+            The goal of a plain step, and where the momentum, from ``previous`` through this goal, leads to; both
+            clipped to [0, 1].
         """
         raise NotImplementedError
 
@@ -175,20 +208,55 @@ class TripletSet:
         raise NotImplementedError
 
     def decide(self, values, errors, norms, radius, zones, gamma, threads):
-        """Apply the sphere rule to every triplet without a zone; return how many went to (L, R).
+        """Apply the sphere rule to every triplet without a zone.
 
-        ``values`` are the pairs' <delta delta', Q>, wrong by at most ``errors``; ``norms`` bound |H_t| from above.
-        A triplet goes to R if its margin stays above 1 on the whole sphere, to L if it stays below 1 - gamma;
-        ``zones`` is written in place.
+        A triplet goes to R if its margin stays above 1 on the whole sphere, to L if it stays below 1 - gamma.
+
+        Parameters
+        ----------
+        values, errors : arrays (n_pairs,)
+            <delta delta', Q> of the pairs at the centre Q, and how wrong they are at most.
+        norms : array (n_triplets,)
+            Upper bounds of |H_t|.
+        radius : float
+        zones : int8 array (n_triplets,)
+            Written in place.
+        gamma : float
+            Of the loss.
+        threads : Threads
+
+        Returns
+        -------
+        array of two int
+            How many went to L, and to R.
         """
         raise NotImplementedError
 
     def undecided_in(self, ends, squares, radius, error, low, both, zones, threads):
-        """Select the triplets that are not proven to keep their zone for every M of a tube; for `restrict`.
+        """Select the triplets that are not proven to keep their zone for every M of a tube.
 
-        ``ends`` are the pair distances at the two ends of the tube, ``squares`` the pairs' |delta|^4, ``error`` bounds
-        the error of a margin. Proven is a margin above 1 on the whole tube or, if ``both``, below ``low``; and a
-        triplet with zones[t] > 0 where zones are given (None: there are none).
+        Proven is a margin above 1 on the whole tube or, if ``both``, below ``low``; and a triplet with zones[t] > 0.
+
+        Parameters
+        ----------
+        ends : pair of arrays (n_pairs,)
+            Distances at the two ends of the tube.
+        squares : array (n_pairs,)
+            |delta|^4 of the pairs.
+        radius : float
+            Of the tube.
+        error : float
+            Bound of the error of a margin.
+        low : float
+        both : bool
+        zones : int8 array (n_triplets,) or None
+            None: there are none.
+        threads : Threads
+
+        Returns
+        -------
+        bool array
+            For `restrict`: a mask of triplets, or of pairs in sets that restrict themselves to pairs.
         """
         raise NotImplementedError
 
@@ -225,7 +293,23 @@ class TripletSet:
         return pairs, np.flatnonzero(here), place[first], place[second]
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
-        """Return the sum of w [l(m) - a (1 - m) + (g/2) a^2], a from the margins of dist and m the margins of other."""
+        """Return the slack at one metric of the alphas of another: the sum of w [l(m) - a (1 - m) + (g/2) a^2].
+
+        Parameters
+        ----------
+        dist : array (n_pairs,)
+            Its margins give a = clip((1 - margin) / smoothing, 0, 1).
+        smoothing : float
+        other : array (n_pairs,)
+            Its margins are m.
+        gamma : float
+            g, of the loss l.
+        threads : Threads
+
+        Returns
+        -------
+        float
+        """
         raise NotImplementedError
 
     def most_triplets_at_a_pair(self):
@@ -353,7 +437,10 @@ def _one_by_one(name):
 
 
 class NeverListed:
-    """For sets whose triplets have no numbers: what would look at them one by one is refused, with a sentence."""
+    """For sets whose triplets have no numbers: what would look at them one by one is refused, with a sentence.
+
+    In its place they can let go whole pairs, with `reduce`.
+    """
 
     lists_triplets = False
     sweep_alpha = _one_by_one("sweep_alpha")
@@ -365,6 +452,37 @@ class NeverListed:
     take = _one_by_one("take")
     off_zone = _one_by_one("off_zone")
     cross_slack = _one_by_one("cross_slack")
+
+    def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
+        """Let go what is decided in two balls at once.
+
+        Parameters
+        ----------
+        points : array
+            Those that the set speaks of.
+        ends : pair of distances
+            At the two centres (twice the same: one ball). At the first, every decided triplet has the alpha of its
+            zone.
+        radii : pair of float
+        error : float
+            Bound of the error of a margin at either centre.
+        offset : float
+            Bound of the error of |delta|^2 from a product of matrices.
+        low : float
+            Margins below it are linear, with the smoothing given.
+        both : bool
+            Fix linear triplets too; False: only those of zero loss.
+        smoothing : float
+            Of the alphas that the pair weights of what goes are made of.
+        threads : Threads
+        most : float
+            Nothing goes if more than this share of the pairs would have to stay.
+
+        Returns
+        -------
+        Reduction
+        """
+        raise NotImplementedError
 
 
 def add_up(parts):

@@ -66,7 +66,7 @@ class OrderedTriplets(NeverListed, BlockTriplets):
         return pair_weights
 
     def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
-        """Let go what is decided in two balls at once; see `AllTriplets.reduce`."""
+        """Let go what is decided in two balls at once; see `NeverListed.reduce`."""
         used = np.empty(self.n_pairs, dtype=bool)
         bounds = self._chunks()
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
