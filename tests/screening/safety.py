@@ -176,13 +176,13 @@ def zones_of(problem, found, dist):
 
 def sweep_all(seeds):
     """Run the sweep over sets that are never listed: every pair that leaves, against the listed twin's optimum."""
-    from triscreen.screening import pairs
+    from triscreen.screening import by_pair
     from triscreen.triplets import all as never_listed
     from triscreen.triplets._all_distances import Quadratic
 
     counts = Counter()
-    before = pairs._PAYS, never_listed._WORTH_LISTING
-    pairs._PAYS = never_listed._WORTH_LISTING = 1.0  # let go whatever may go
+    before = by_pair._PAYS, never_listed._WORTH_LISTING
+    by_pair._PAYS = never_listed._WORTH_LISTING = 1.0  # let go whatever may go
     try:
         for seed in seeds:
             problem, twin, kind = make_all(seed)
@@ -212,7 +212,7 @@ def sweep_all(seeds):
                 dist = problem.distances(problem.cone.project(M).factor)
                 e = problem.evaluate(M, dist, lam, 10 ** rng.uniform(-4, 0) if hinge else problem.loss.gamma)
                 for bound in BOUNDS:
-                    screener = pairs.PairScreener(problem, ts.Screening((bound,)), lam, 1e-6)
+                    screener = by_pair.PairScreener(problem, ts.Screening((bound,)), lam, 1e-6)
                     if bound == "rrpb" and other is None:
                         continue
                     sphere = (
@@ -229,7 +229,7 @@ def sweep_all(seeds):
                         if less.gap < -1e-9 * abs(less.primal):
                             counts["wrong"] += 1
     finally:
-        pairs._PAYS, never_listed._WORTH_LISTING = before
+        by_pair._PAYS, never_listed._WORTH_LISTING = before
     return counts
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
-from triscreen.problem.rounding import U
 from triscreen.problem.units import LAMBDA, METRIC
 from triscreen.screening import rules, spheres
+from triscreen.screening.fixing import fix_by_difference, fix_by_sum
 from triscreen.screening.rounding import gap_error, safe_radius
 
 # Make the problem smaller when the undecided triplets have become fewer by this factor.
@@ -201,16 +201,17 @@ class Screener:
         gone = self._zones.copy()
         gone[numbers] = rules.UNDECIDED
         linear = gone == rules.LINEAR
-        weight = float(np.count_nonzero(linear) if triplets.weights is None else triplets.weights[linear].sum())
-        self.engine = old.restrict(kept, pairs, points)
-        self.engine.linear_weight += weight
-        swept = self.engine.sweep(dist[pairs], smoothing)
+        less = old.restrict(kept, pairs, points)
+        swept = less.sweep(dist[pairs], smoothing)
         if triplets.off_zone(dist, gone, smoothing):
-            self._sum_up_linear(old, linear)
-            self.passes += 0.5 * self.engine.share
+            self.engine = fix_by_sum(old, less, linear)
+            if linear.any():
+                self.passes += 0.5 * old.share
+            self.passes += 0.5 * less.share
             smaller = self.engine.evaluate(evaluation.M, dist[pairs], self.lam, smoothing, swept)
         else:
-            smaller = self._split_evaluation(evaluation, dist[pairs], swept)
+            weight = float(np.count_nonzero(linear) if triplets.weights is None else triplets.weights[linear].sum())
+            smaller = self._split_evaluation(evaluation, less, dist[pairs], swept, old.linear_weight + weight)
         if self._numbers is None:
             self._gone, self._numbers = self._zones, numbers
         else:
@@ -219,29 +220,11 @@ class Screener:
         self._norms, self._zones = self._norms[numbers], self._zones[numbers]
         return smaller
 
-    def _split_evaluation(self, evaluation, dist, swept):
-        """All that leave have the alpha of their zone at M, so both problems have the same A and the same gap there.
-
-        The constant matrix is A minus what the remaining triplets contribute: no work on the pairs that leave.
-        """
-        engine = self.engine
-        error = engine.rounding.matrix(evaluation.A, evaluation.sums.alpha)  # of the old A; the bounds are the same
+    def _split_evaluation(self, evaluation, less, dist, swept, weight):
+        """All that leave have the alpha of their zone at M, so both problems have the same A and the same gap there."""
         sums, pair_weights = swept
-        engine.linear_matrix = evaluation.A - engine.assemble(pair_weights)
-        self.passes += 0.5 * engine.share
-        engine.rounding.linear_error = error + engine.rounding.sum_of_h(sums.alpha)
-        objective = engine.objective(evaluation.M, self.lam, sums)
+        error = less.rounding.matrix(evaluation.A, evaluation.sums.alpha)  # of the old A; the bounds are the same
+        self.engine = fix_by_difference(less, swept, evaluation.A, error, weight)
+        self.passes += 0.5 * less.share
+        objective = self.engine.objective(evaluation.M, self.lam, sums)
         return replace(evaluation, dist=dist, sums=sums, weights=pair_weights, objective=objective)
-
-    def _sum_up_linear(self, old, linear):
-        """Sum up the constant matrix of the triplets that were decided to be linear, pair by pair."""
-        engine, triplets, error = self.engine, old.triplets, old.rounding.linear_error
-        if linear.any():
-            positive, negative = triplets.pair_numbers(linear)
-            w = np.ones(len(positive)) if triplets.weights is None else triplets.weights[linear]
-            c = np.bincount(negative, w, triplets.n_pairs) - np.bincount(positive, w, triplets.n_pairs)
-            added = old.assemble(c)
-            self.passes += 0.5 * old.share
-            engine.linear_matrix = added if old.linear_matrix is None else old.linear_matrix + added
-            error += engine.rounding.sum_of_h(float(w.sum())) + U * float(np.linalg.norm(engine.linear_matrix))
-        engine.rounding.linear_error = error
