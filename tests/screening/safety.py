@@ -31,6 +31,7 @@ from tubes import tubes_at
 
 import triscreen as ts
 from problems import random_metric
+from triscreen.problem.rounding import gap_error
 from triscreen.problem.units import LAMBDA, METRIC
 from triscreen.screening.by_triplet import Screener
 from triscreen.screening.ranges import rrpb_ranges
@@ -215,9 +216,7 @@ def sweep_all(seeds):
                     screener = by_pair.PairScreener(problem, ts.Screening((bound,)), lam, 1e-6)
                     if bound == "rrpb" and other is None:
                         continue
-                    sphere = (
-                        screener._from_other_lambda(bound, e, other) if bound == "rrpb" else screener._sphere(bound, e)
-                    )
+                    sphere = screener._sphere(bound, e, other)
                     screener._apply(sphere, e, 0)
                     found = screener._reduction
                     if found is not None and found.triplets is not None and found.triplets.lists_pairs:
@@ -307,8 +306,6 @@ def refused(counts):
 
 def ranges_at(problem, e, lam0, lam, exact, counts, label):
     """Ranges from the previous lambda, tested at this one."""
-    from triscreen.screening.rounding import gap_error
-
     gamma, norms = problem.loss.gamma, problem.norms * problem.rounding.norm_factor + problem.rounding.norm_offset
     margins, errors, _dist = margins_at(problem, e.M)
     gap = e.slack + problem.cone.gap(e.M, e.dual_point, lam0) + gap_error(problem.rounding, e, lam0)

@@ -21,8 +21,8 @@ from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import deadline
 from triscreen.errors import OutOfTime
 from triscreen.problem.engine import Evaluation
+from triscreen.problem.rounding import gap_error
 from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
-from triscreen.screening.rounding import gap_error
 from triscreen.screening.spheres import rrpb
 from triscreen.screening.working_set import Reference, Tube, WorkingSet
 from triscreen.solvers.api import is_ours, run

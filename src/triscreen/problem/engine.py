@@ -57,6 +57,14 @@ class Evaluation:
     slack: float
     weights: np.ndarray | None = field(default=None, repr=False)
 
+    def target(self, lam):
+        """Return A/lam: the metric at which the gradient lam M - A vanishes, in the cone or not."""
+        return self.A / lam
+
+    def projected(self, lam):
+        """Return M(alpha) = [A]_+ / lam, the target projected onto the cone."""
+        return self.dual_point.plus / lam
+
     def out_of(self, units):
         """Return it in the units of the user; distances, sums and objectives are the same there."""
         if not units.exponent:

@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from triscreen.problem.units import METRIC
-from triscreen.screening import rules, spheres
+from triscreen.screening import rules
 from triscreen.screening.by_triplet import Screener
 from triscreen.screening.fixing import fix_reduction
 from triscreen.triplets._all_distances import Quadratic
@@ -102,14 +102,3 @@ class PairScreener(Screener):
         dist = engine.distances(engine.cone.project(evaluation.M).factor)
         self.passes += engine.share
         return engine.evaluate(evaluation.M, dist, self.lam, evaluation.sums.smoothing)
-
-    def _cdgb(self, evaluation):
-        """CDGB by the difference of both objectives: their slack, triplet by triplet, is not known."""
-        engine, lam = self.engine, self.lam
-        dist = engine.distances(evaluation.dual_point.factor)
-        at = engine.evaluate(evaluation.dual_point.plus / lam, dist / lam, lam, evaluation.sums.smoothing)
-        self.passes += engine.share
-        size = abs(at.primal) + abs(evaluation.dual) + engine.linear_weight
-        gap = max(0.0, at.primal - evaluation.dual) + 1e-12 * size
-        sphere = spheres.cdgb(engine.cone, evaluation, lam, gap)
-        return spheres.known(sphere, dist)

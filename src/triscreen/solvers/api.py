@@ -12,9 +12,9 @@ from triscreen._utils.threads import deadline, single_threaded_blas
 from triscreen._utils.validation import as_count, as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime, convergence_warning, interruptible
 from triscreen.problem import Problem
+from triscreen.problem.rounding import gap_error
 from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
-from triscreen.screening.rounding import gap_error
 from triscreen.solvers.base import Monitor, Solution
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.dual import DualAscent
