@@ -20,8 +20,7 @@ def probe(problem, e, lam, other, bound, optimum, rng, counts, label):
     optimum: (M, |M - M*| at most), inside.
     """
     screener = Screener(problem, ts.Screening((bound,)), lam, 1e-6)
-    sphere = screener._sphere(bound, e) if other is None or bound != "rrpb" else None
-    sphere = sphere or screener._from_other_lambda(bound, e, other)
+    sphere = screener._sphere(bound, e, other)
     radius = screener._radius(sphere, e)
     if not np.isfinite(radius) or radius > 1e100:
         return

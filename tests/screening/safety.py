@@ -31,6 +31,7 @@ from tubes import tubes_at
 
 import triscreen as ts
 from problems import random_metric
+from triscreen.problem.rounding import gap_error
 from triscreen.problem.units import LAMBDA, METRIC
 from triscreen.screening.by_triplet import Screener
 from triscreen.screening.ranges import rrpb_ranges
@@ -176,13 +177,13 @@ def zones_of(problem, found, dist):
 
 def sweep_all(seeds):
     """Run the sweep over sets that are never listed: every pair that leaves, against the listed twin's optimum."""
-    from triscreen.screening import pairs
+    from triscreen.screening import by_pair
     from triscreen.triplets import all as never_listed
     from triscreen.triplets._all_distances import Quadratic
 
     counts = Counter()
-    before = pairs._PAYS, never_listed._WORTH_LISTING
-    pairs._PAYS = never_listed._WORTH_LISTING = 1.0  # let go whatever may go
+    before = by_pair._PAYS, never_listed._WORTH_LISTING
+    by_pair._PAYS = never_listed._WORTH_LISTING = 1.0  # let go whatever may go
     try:
         for seed in seeds:
             problem, twin, kind = make_all(seed)
@@ -212,12 +213,10 @@ def sweep_all(seeds):
                 dist = problem.distances(problem.cone.project(M).factor)
                 e = problem.evaluate(M, dist, lam, 10 ** rng.uniform(-4, 0) if hinge else problem.loss.gamma)
                 for bound in BOUNDS:
-                    screener = pairs.PairScreener(problem, ts.Screening((bound,)), lam, 1e-6)
+                    screener = by_pair.PairScreener(problem, ts.Screening((bound,)), lam, 1e-6)
                     if bound == "rrpb" and other is None:
                         continue
-                    sphere = (
-                        screener._from_other_lambda(bound, e, other) if bound == "rrpb" else screener._sphere(bound, e)
-                    )
+                    sphere = screener._sphere(bound, e, other)
                     screener._apply(sphere, e, 0)
                     found = screener._reduction
                     if found is not None and found.triplets is not None and found.triplets.lists_pairs:
@@ -229,7 +228,7 @@ def sweep_all(seeds):
                         if less.gap < -1e-9 * abs(less.primal):
                             counts["wrong"] += 1
     finally:
-        pairs._PAYS, never_listed._WORTH_LISTING = before
+        by_pair._PAYS, never_listed._WORTH_LISTING = before
     return counts
 
 
@@ -307,8 +306,6 @@ def refused(counts):
 
 def ranges_at(problem, e, lam0, lam, exact, counts, label):
     """Ranges from the previous lambda, tested at this one."""
-    from triscreen.screening.rounding import gap_error
-
     gamma, norms = problem.loss.gamma, problem.norms * problem.rounding.norm_factor + problem.rounding.norm_offset
     margins, errors, _dist = margins_at(problem, e.M)
     gap = e.slack + problem.cone.gap(e.M, e.dual_point, lam0) + gap_error(problem.rounding, e, lam0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import triscreen as ts
 from triscreen._utils import threads as _threads
 from triscreen.errors import OutOfTime
+from triscreen.screening import spheres
 
 
 def problem_at(exponent, n=60):
@@ -90,3 +93,69 @@ def test_an_own_solver_that_lies_is_not_believed_wherever_it_ends(screening, mon
             path = ts.solve_path(problem, lambdas, solver=Liar(), max_seconds=1e9, screening=screening)
         is_true(problem, sol)
         is_true(problem, path[0])
+
+
+class Around(ts.Sphere):
+    """A ball around a metric, with twice its radius to be safe."""
+
+    def safe_radius(self, rounding, evaluation, lam):
+        return 2 * self.radius
+
+
+@pytest.mark.parametrize("exponent", [-40, 0, 40])
+@pytest.mark.parametrize("name", ["own", *spheres.BOUNDS])
+def test_an_own_sphere_keeps_its_name_and_its_rounding(exponent, name):
+    problem = problem_at(exponent)
+    lam = 0.01 * problem.lambda_max()
+    known = ts.solve(problem, lam, tol=1e-5, screening=None)
+    radii = {}
+    for kind in (ts.Sphere, Around):
+        bound = lambda *_, kind=kind: kind(known.M, known.radius, name)  # noqa: E731
+        sol = ts.solve(problem, lam, screening=ts.Screening(bound, every=3))
+        assert {event["sphere"] for event in sol.screening} == {name}
+        radii[kind] = {event["radius"] for event in sol.screening}
+    # whatever it is called: the arithmetic on its centre, or what it says itself
+    assert all(known.radius < radius < known.radius * (1 + 1e-6) for radius in radii[ts.Sphere])
+    assert radii[Around] == {2 * known.radius}
+
+
+def test_an_own_theorem_is_one_class_with_a_name(monkeypatch):
+    """It gets what those of the paper get: here DGB, written once more."""
+
+    class Mine(spheres.Sphere):
+        at = classmethod(lambda cls, *given: replace(cls.of(*given), name="mine"))
+        of = classmethod(lambda cls, *given: cls(**vars(spheres.DGB.at(*given))))
+        safe_radius = spheres.DGB.safe_radius
+
+    with pytest.raises(ts.InputError, match="bounds='mine': bounds must be one of 'gb'"):
+        ts.Screening("mine")
+    monkeypatch.setitem(spheres.BOUNDS, "mine", Mine)
+    problem = problem_at(40)
+    lam = 0.01 * problem.lambda_max()
+    mine, dgb = (ts.solve(problem, lam, screening=ts.Screening(name, every=3)) for name in ("mine", "dgb"))
+    shown = [[event[key] for key in ("radius", "L", "R", "pairs")] for event in mine.screening]
+    assert shown == [[event[key] for key in ("radius", "L", "R", "pairs")] for event in dgb.screening]
+    assert {event["sphere"] for event in mine.screening} == {"mine"}
+    assert np.array_equal(mine.M, dgb.M)
+
+
+@pytest.mark.parametrize("name", spheres.BOUNDS)
+def test_a_theorem_is_found_by_its_name(name):
+    theorem = spheres.BOUNDS[name]
+    assert theorem.__name__ == name.upper()
+    assert f"(Theorem {name.upper()})" in theorem.__doc__ or name == "mid"
+    assert "Safe: " in theorem.__doc__
+    assert "at" in vars(theorem)
+
+
+def test_no_sphere_is_known_by_comparing_its_name_and_none_divides_by_lambda_itself():
+    screening = Path(spheres.__file__).parent
+    for file in screening.parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Compare):
+                named = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)} & set(spheres.BOUNDS)
+                assert not named, f"{file.name}, line {node.lineno}"
+                asked = [part for part in ast.walk(node) if getattr(part, "attr", None) == "name"]
+                assert not asked or file.parent != screening, f"{file.name}, line {node.lineno}"
+            elif file.parent == screening and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                assert getattr(node.left, "attr", None) not in ("A", "plus"), f"{file.name}, line {node.lineno}"

@@ -9,15 +9,16 @@ import pytest
 
 import triscreen as ts
 from problems import random_metric
-from triscreen.screening import pairs
-from triscreen.screening.by_pair import PairScreener, fixed_part
+from triscreen.screening import by_pair
+from triscreen.screening.by_pair import PairScreener
+from triscreen.screening.fixing import fix_reduction
 from triscreen.triplets import all as never_listed
 from triscreen.triplets._all_distances import Quadratic
 
 
 @pytest.fixture(autouse=True)
 def let_go_whatever_may_go(monkeypatch):
-    monkeypatch.setattr(pairs, "_PAYS", 1.0)
+    monkeypatch.setattr(by_pair, "_PAYS", 1.0)
     monkeypatch.setattr(never_listed, "_WORTH_LISTING", 1.0)
 
 
@@ -77,14 +78,14 @@ def test_a_reduction_is_the_rule_triplet_by_triplet(seed, cone, k, both):
     got = problem.assemble(found.weights)
     np.testing.assert_allclose(got, np.diag(A) if cone == "diagonal" else A, atol=1e-10 * (1 + np.abs(A).max()))
     # And again, from what is listed by now.
-    less = fixed_part(problem, found)
+    less = fix_reduction(problem, found)
     if less.triplets.n_triplets:
         dists = [less.distances(less.cone.project(M).factor) for M in ends]
         radii = tuple(0.5 * r for r in radii)
         again = less.triplets.reduce(
             less.points, dists, radii, 1e-3, offset, low, both, problem.loss.gamma, less.threads
         )  # fmt: skip
-        fewer = fixed_part(less, again)
+        fewer = fix_reduction(less, again)
         smaller, _ = by_hand(problem, ends, radii, 1e-3, low, both)
         assert fewer.triplets.n_triplets >= np.sum(smaller == 0)
         M = ends[0]

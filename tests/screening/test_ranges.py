@@ -75,7 +75,7 @@ def test_general_intervals(cone, name, seed):
     ranges = general_ranges(hA, hB, (zero, zero), problem.norms, square, lam0, 0.3)
 
     def sphere_at(lam):
-        return getattr(spheres, name)(problem.cone, e, lam)
+        return spheres.BOUNDS[name].at(problem.cone, e, lam)
 
     # the general form is the sphere itself, for every lambda
     for lam in (0.5 * lam0, lam0, 3 * lam0):

@@ -227,7 +227,7 @@ def test_a_region_carries_the_errors_of_all_its_terms(cone):
     X, T = case.X.astype(np.longdouble), problem.triplets
     delta = X[T.point_ids[T.first]] - X[T.point_ids[T.second]]
     for name in ("gb", "pgb", "dgb", "mid"):
-        sphere = getattr(spheres, name)(problem.cone, e, lam)
+        sphere = spheres.BOUNDS[name].at(problem.cone, e, lam)
         region, _ = rules.prepare(problem, sphere, sphere.radius, problem.rounding)
         Q = np.diag(sphere.center) if cone == "diagonal" else sphere.center
         exact = np.einsum("pi,ij,pj->p", delta, Q.astype(np.longdouble), delta)

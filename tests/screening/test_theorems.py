@@ -30,12 +30,14 @@ def optimum(case, ratio, tol=1e-13):
 def cdgb(case, e, lam):
     dist = case.problem.distances(e.dual_point.factor) / lam
     T, threads = case.problem.triplets, case.problem.threads
-    return spheres.cdgb(case.problem.cone, e, lam, T.cross_slack(e.dist, e.sums.smoothing, dist, case.gamma, threads))
+    return spheres.CDGB.at(
+        case.problem.cone, e, lam, T.cross_slack(e.dist, e.sums.smoothing, dist, case.gamma, threads)
+    )
 
 
 def all_spheres(case, e, lam):
     cone = case.problem.cone
-    made = [getattr(spheres, name)(cone, e, lam) for name in ("gb", "pgb", "dgb", "mid")]
+    made = [spheres.BOUNDS[name].at(cone, e, lam) for name in ("gb", "pgb", "dgb", "mid")]
     return [*made, cdgb(case, e, lam)]
 
 
@@ -73,7 +75,7 @@ def test_gb_of_the_hinge_needs_its_error_term():
     problem = ts.Problem([[0.0], [0.0], [1.0]], ts.given_triplets([[0, 1, 2]]), loss=ts.Hinge())
     e = problem.evaluate(np.array([[0.99]]), np.array([0.0, 0.99]), 0.5, 0.05)
     assert e.slack > 0
-    sphere = spheres.gb(problem.cone, e, 0.5)
+    sphere = spheres.GB.at(problem.cone, e, 0.5)
     assert abs(sphere.center[0, 0] - 1.0) <= sphere.radius
     blind = np.sqrt(sphere.radius**2 - e.slack / 0.5)
     assert abs(sphere.center[0, 0] - 1.0) > blind
@@ -89,14 +91,14 @@ def test_from_an_exact_optimum(cone, change):
         e, kind = evaluated(case, sol.M, lam0), case.problem.cone
         size = np.linalg.norm(sol.M)
         for name in ("pgb", "dgb", "mid"):
-            assert getattr(spheres, name)(kind, e, lam0).radius <= 1e-5 * size
+            assert spheres.BOUNDS[name].at(kind, e, lam0).radius <= 1e-5 * size
         lam = change * lam0
-        rpb = spheres.rpb(sol.M, lam0, lam)
+        rpb = spheres.RPB.at(sol.M, lam0, lam)
         for name in ("pgb", "mid"):
-            sphere = getattr(spheres, name)(kind, e, lam)
+            sphere = spheres.BOUNDS[name].at(kind, e, lam)
             assert sphere.center == pytest.approx(rpb.center, abs=20 * sol.radius + 1e-9 * size)
             assert sphere.radius == pytest.approx(rpb.radius, rel=1e-4)
-        dgb = spheres.dgb(kind, e, lam)
+        dgb = spheres.DGB.at(kind, e, lam)
         assert dgb.radius == pytest.approx(2 * rpb.radius, rel=1e-4)
         assert inside(rpb, dgb, 1e-4)
 
@@ -108,7 +110,7 @@ def test_mid_is_inside_dgb_and_never_larger_than_rrpb(seed, cone, change, log_si
     kind, lam0 = case.problem.cone, 0.1 * case.problem.lambda_max()
     M = random_metric(seed, 3, cone, 10**log_size * 0.1)
     e, lam = evaluated(case, M, lam0), change * lam0
-    mid, dgb = spheres.mid(kind, e, lam), spheres.dgb(kind, e, lam)
+    mid, dgb = spheres.MID.at(kind, e, lam), spheres.DGB.at(kind, e, lam)
     assert inside(mid, dgb)
     assert mid.radius <= dgb.radius
     # Where M0 = M(a0), as after a dual solver: not larger than RRPB from the same gap.
@@ -116,7 +118,7 @@ def test_mid_is_inside_dgb_and_never_larger_than_rrpb(seed, cone, change, log_si
     gap = cdgb(case, e, lam0).radius ** 2 * lam0
     eps = np.sqrt(2 * gap / lam0)
     rest = gap / lam + (np.linalg.norm(Ma - e.dual_point.plus / lam) / 2) ** 2
-    assert np.sqrt(rest) <= spheres.rrpb(Ma, lam0, lam, eps).radius * (1 + 1e-9)
+    assert np.sqrt(rest) <= spheres.RRPB.at(Ma, lam0, lam, eps).radius * (1 + 1e-9)
 
 
 @given(st.integers(0, 10**6), st.sampled_from(CONES))
@@ -125,8 +127,8 @@ def test_rrpb_at_its_own_lambda_is_dgb(seed, cone):
     assume(case.problem._lambda_max > 0)
     lam = 0.1 * case.problem.lambda_max()
     e = evaluated(case, random_metric(seed, 3, cone, 0.1), lam)
-    dgb = spheres.dgb(case.problem.cone, e, lam)
-    rrpb = spheres.rrpb(e.M, lam, lam, np.sqrt(2 * e.gap / lam))
+    dgb = spheres.DGB.at(case.problem.cone, e, lam)
+    rrpb = spheres.RRPB.at(e.M, lam, lam, np.sqrt(2 * e.gap / lam))
     assert np.array_equal(rrpb.center, dgb.center)
     assert rrpb.radius == pytest.approx(dgb.radius, rel=1e-12)
 
@@ -138,7 +140,7 @@ def test_rrpb_contains_the_next_optimum(seed, cone, change):
     lam0 = 0.05 * case.problem.lambda_max()
     rough = ts.solve(case.problem, lam0, tol=1e-2, screening=None)
     exact = ts.solve(case.problem, change * lam0, tol=1e-11, screening=None)
-    sphere = spheres.rrpb(rough.M, lam0, change * lam0, rough.radius)
+    sphere = spheres.RRPB.at(rough.M, lam0, change * lam0, rough.radius)
     assert np.linalg.norm(sphere.center - exact.M) <= sphere.radius + exact.radius
 
 
@@ -149,7 +151,7 @@ def test_gb_with_its_half_space_is_inside_pgb(seed, cone, log_size):
     assume(case.problem._lambda_max > 0)
     lam = 0.05 * case.problem.lambda_max()
     e = evaluated(case, random_metric(seed, 3, cone, 10**log_size * 0.1), lam)
-    gb, pgb = spheres.gb(case.problem.cone, e, lam), spheres.pgb(case.problem.cone, e, lam)
+    gb, pgb = spheres.GB.at(case.problem.cone, e, lam), spheres.PGB.at(case.problem.cone, e, lam)
     P = np.zeros_like(gb.center) if gb.normal is None else case.problem.cone.project(gb.center).plus - gb.center
     rng = np.random.default_rng(seed)
     for _ in range(200):

@@ -26,9 +26,9 @@ from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import deadline
 from triscreen.errors import OutOfTime
 from triscreen.problem.engine import Evaluation
+from triscreen.problem.rounding import gap_error
 from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
-from triscreen.screening.rounding import gap_error
-from triscreen.screening.spheres import rrpb
+from triscreen.screening.spheres import RRPB, looks_from_other_lambda
 from triscreen.screening.working_set import Reference, Tube, WorkingSet
 from triscreen.solvers.at_lambda import is_ours, run
 from triscreen.solvers.monitor import Monitor
@@ -277,7 +277,7 @@ class Walk:
             and self.last is not None
             and screening is not None
             and screening.at_start
-            and ("rrpb" in screening.bounds or "rpb" in screening.bounds)
+            and any(map(looks_from_other_lambda, screening.bounds))
         )
 
     def _from_the_last(self, lam, monitor):
@@ -392,7 +392,7 @@ class Walk:
             # Each range of lambda is an interval, so it is enough that RRPB decides at both of its ends.
             eps, away = self._doubts(reference)
             lam0, lam = reference.lam, self.until
-            far = rrpb(reference.M, lam0, lam, eps).radius
+            far = RRPB.at(reference.M, lam0, lam, eps).radius
             ends, radii = (reference.dist, (lam0 + lam) / (2 * lam) * reference.dist), (eps + away, far + away)
             error *= (lam0 + lam) / (2 * lam)
         both = self.screening.active_set != "loss"
@@ -435,7 +435,7 @@ class Walk:
         error, lam0, ends = reference.margin_error(problem), reference.lam, []
         for lam in (lam0, self.until):
             scale = (lam0 + lam) / (2 * lam)
-            radius = (rrpb(reference.M, lam0, lam, eps).radius + away) * (1 + 1e-9)
+            radius = (RRPB.at(reference.M, lam0, lam, eps).radius + away) * (1 + 1e-9)
             errors = np.full(triplets.n_pairs, 0.5 * (scale * error + radius * rounding.norm_offset))
             zones = np.zeros(triplets.n_triplets, dtype=np.int8)
             triplets.decide(

@@ -7,6 +7,7 @@ loss are gone.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,6 +57,14 @@ class Evaluation(Gap):
     gap: float
     slack: float
     weights: np.ndarray | None = field(default=None, repr=False)
+
+    def target(self, lam):
+        """Return A/lam: the metric at which the gradient lam M - A vanishes, in the cone or not."""
+        return self.A / lam
+
+    def projected(self, lam):
+        """Return M(alpha) = [A]_+ / lam, the target projected onto the cone."""
+        return self.dual_point.plus / lam
 
     def out_of(self, units):
         """Return it in the units of the user; distances, sums and objectives are the same there."""
@@ -158,6 +167,16 @@ class Engine:
         less.point_error, less.units = self.point_error, self.units
         less.rounding = self.rounding.reduced(less, pairs, self.rounding.linear_error)
         return less
+
+    def with_fixed(self, matrix, weight, error):
+        """Return this engine with another constant matrix and weight (for `triscreen.screening.fixing` only).
+
+        ``error`` bounds what rounding did to the matrix.
+        """
+        other = copy(self)
+        other.linear_matrix, other.linear_weight = matrix, weight
+        other.rounding = self.rounding.reduced(other, slice(None), error)
+        return other
 
     @property
     def sweep_share(self):

@@ -18,7 +18,7 @@ Every bound is a constant times u times magnitudes, valid for any order of summa
   distances came from. Alphas from margins that are off by e cost another 3 W e^2/g (smoothed hinge, W the weight of all
   triplets) or W e (hinge).
 
-`triscreen.screening.rounding` says what these errors do to spheres and rules.
+`triscreen.screening.spheres` says what these errors do to each radius, `triscreen.screening.rules` to decisions.
 """
 
 from __future__ import annotations
@@ -124,6 +124,15 @@ class Rounding:
         total, gamma = self.engine.triplets.total_weight, self.engine.loss.gamma
         slack = 3 * total * (e + 4 * U * gamma) ** 2 / gamma if own_alpha else total * e
         return away * dA + dA * dA / (2 * lam) + minus * self.element(M) + slack + 1e-13 * gap
+
+
+def gap_error(rounding, evaluation, lam):
+    """Bound on how much the exact gap of an evaluation at lam may exceed the computed one."""
+    engine = rounding.engine
+    gap = evaluation.slack + engine.cone.gap(evaluation.M, evaluation.dual_point, lam)
+    own = evaluation.sums.smoothing == engine.loss.gamma
+    plus, weight = evaluation.dual_point.plus, evaluation.sums.alpha
+    return rounding.gap(evaluation.M, evaluation.A, plus, evaluation.dist, gap, weight, lam, own)
 
 
 def _trace(M):

@@ -11,10 +11,10 @@ import time
 
 import numpy as np
 
-from triscreen.problem.rounding import U
 from triscreen.problem.units import METRIC
-from triscreen.screening import rules, spheres
+from triscreen.screening import rules
 from triscreen.screening.by_triplet import Screener
+from triscreen.screening.fixing import fix_reduction
 from triscreen.triplets._all_distances import Quadratic
 
 # Pairs leave when no more than this share of them would stay.
@@ -98,30 +98,7 @@ class PairScreener(Screener):
         if self._reduction is None:
             return evaluation
         found, self._reduction = self._reduction, None
-        old = self.engine
-        engine = self.engine = fixed_part(old, found)
+        engine = self.engine = fix_reduction(self.engine, found)
         dist = engine.distances(engine.cone.project(evaluation.M).factor)
         self.passes += engine.share
         return engine.evaluate(evaluation.M, dist, self.lam, evaluation.sums.smoothing)
-
-    def _cdgb(self, evaluation):
-        """CDGB by the difference of both objectives: their slack, triplet by triplet, is not known."""
-        engine, lam = self.engine, self.lam
-        dist = engine.distances(evaluation.dual_point.factor)
-        at = engine.evaluate(evaluation.dual_point.plus / lam, dist / lam, lam, evaluation.sums.smoothing)
-        self.passes += engine.share
-        size = abs(at.primal) + abs(evaluation.dual) + engine.linear_weight
-        gap = max(0.0, at.primal - evaluation.dual) + 1e-12 * size
-        sphere = spheres.cdgb(engine.cone, evaluation, lam, gap)
-        return spheres.known(sphere, dist)
-
-
-def fixed_part(engine, found):
-    """Return the smaller engine of a reduction: what is fixed goes into its constant matrix and weight."""
-    less = engine.restrict(found.triplets, found.pairs, found.points)
-    added, rounding = engine.assemble(found.weights), engine.rounding
-    less.linear_matrix = added if engine.linear_matrix is None else engine.linear_matrix + added
-    less.linear_weight = engine.linear_weight + found.linear_weight
-    size = U * float(np.linalg.norm(less.linear_matrix))
-    less.rounding.linear_error = rounding.linear_error + rounding.sum_of_h(found.summed) + size
-    return less

@@ -14,10 +14,10 @@ import numpy as np
 
 from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
-from triscreen.problem.rounding import U
 from triscreen.problem.units import LAMBDA, METRIC
-from triscreen.screening import rules, spheres
-from triscreen.screening.rounding import gap_error, safe_radius
+from triscreen.screening import rules
+from triscreen.screening.fixing import fix_by_difference, fix_by_sum
+from triscreen.screening.spheres import BOUNDS, Sphere, looks_from_other_lambda
 
 # Make the problem smaller when the undecided triplets have become fewer by this factor.
 _PAYS = 0.7
@@ -86,9 +86,9 @@ class Screener:
         """Screen with the start; lam0: the lambda that it is a solution for, or None. Returns the new evaluation."""
         other = lam0 is not None and lam0 != self.lam
         for bound in self.screening.bounds:
-            if other and bound in ("rpb", "rrpb"):
+            if other and looks_from_other_lambda(bound):
                 # Before anything has left the engine: these need the start evaluated over all triplets.
-                self._apply(self._from_other_lambda(bound, evaluation, lam0), evaluation, n_iter=0)
+                self._apply(self._sphere(bound, evaluation, lam0), evaluation, n_iter=0)
         if other and self.events:
             return self._shrink_if_it_pays(evaluation)  # a sphere around the same M would hardly add to that
         return self.step(evaluation, n_iter=0)
@@ -96,44 +96,25 @@ class Screener:
     def step(self, evaluation, n_iter):
         """Screen with the current iterate; returns the new evaluation, on ``self.engine``."""
         for bound in self.screening.bounds:
-            if bound not in ("rpb", "rrpb"):
+            if not looks_from_other_lambda(bound):
                 self._apply(self._sphere(bound, evaluation), evaluation, n_iter)
                 evaluation = self._shrink_if_it_pays(evaluation)
         return evaluation
 
-    def _sphere(self, bound, evaluation):
+    def _sphere(self, bound, evaluation, lam0=None):
         if callable(bound):
-            units = self.problem.units
-            sphere = bound(self.problem.cone, evaluation.out_of(units), units.out(self.lam, LAMBDA))
-            if not isinstance(sphere, spheres.Sphere):
-                raise InputError(f"the own bound returned {shortened(sphere)}: it must return a ts.Sphere")
-            sphere = sphere.into(units)
-            # The names of the theorems stand for what rounding does to their radii.
-            return replace(sphere, name=f"own {sphere.name}") if sphere.name in spheres.BOUNDS else sphere
-        if bound == "cdgb":
-            return self._cdgb(evaluation)
-        return getattr(spheres, bound)(self.problem.cone, evaluation, self.lam)
-
-    def _from_other_lambda(self, bound, evaluation, lam0):
-        """RPB or RRPB; the start was evaluated over all triplets, so its gap at lam0 is known."""
-        M0, cone = evaluation.M, self.problem.cone
-        if bound == "rpb":
-            sphere = spheres.rpb(M0, lam0, self.lam)
-        else:
-            gap = evaluation.slack + cone.gap(M0, evaluation.dual_point, lam0)
-            eps = np.sqrt(2 * (gap + gap_error(self.rounding, evaluation, lam0)) / lam0) + self.rounding.element(M0)
-            normal = spheres.normal_of(cone, evaluation.dual_point)
-            sphere = spheres.rrpb(M0, lam0, self.lam, float(eps), evaluation.dist, normal)
+            return self._own_sphere(bound, evaluation)
+        sphere, passes = BOUNDS[bound].make(self.engine, evaluation, self.lam, lam0)
+        self.passes += passes
         return sphere
 
-    def _cdgb(self, evaluation):
-        engine, lam = self.engine, self.lam
-        dist = engine.distances(evaluation.dual_point.factor)
-        self.passes += 0.5 * engine.share
-        gap = engine.triplets.cross_slack(
-            evaluation.dist, evaluation.sums.smoothing, dist / lam, engine.loss.gamma, engine.threads
-        )
-        return spheres.known(spheres.cdgb(engine.cone, evaluation, lam, gap), dist)
+    def _own_sphere(self, bound, evaluation):
+        """A user's sphere, asked for and told in the units of X."""
+        units = self.problem.units
+        sphere = bound(self.problem.cone, evaluation.out_of(units), units.out(self.lam, LAMBDA))
+        if not isinstance(sphere, Sphere):
+            raise InputError(f"the own bound returned {shortened(sphere)}: it must return a ts.Sphere")
+        return sphere.into(units)
 
     def _shrink_if_it_pays(self, evaluation):
         """Let decided triplets go once enough of them have gathered; returns the evaluation to go on with."""
@@ -145,7 +126,7 @@ class Screener:
 
     def _radius(self, sphere, evaluation):
         """Return the sphere's radius, safe in floating point and, if wanted, with the solution inside."""
-        radius = safe_radius(self.rounding, sphere, evaluation, self.lam)
+        radius = sphere.safe_radius(self.rounding, evaluation, self.lam)
         if self.screening.include_solution:
             # Both the gap and its rounding may be tol P at the end, and P no more than now.
             radius += np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
@@ -201,16 +182,17 @@ class Screener:
         gone = self._zones.copy()
         gone[numbers] = rules.UNDECIDED
         linear = gone == rules.LINEAR
-        weight = float(np.count_nonzero(linear) if triplets.weights is None else triplets.weights[linear].sum())
-        self.engine = old.restrict(kept, pairs, points)
-        self.engine.linear_weight += weight
-        swept = self.engine.sweep(dist[pairs], smoothing)
+        less = old.restrict(kept, pairs, points)
+        swept = less.sweep(dist[pairs], smoothing)
         if triplets.off_zone(dist, gone, smoothing):
-            self._sum_up_linear(old, linear)
-            self.passes += 0.5 * self.engine.share
+            self.engine = fix_by_sum(old, less, linear)
+            if linear.any():
+                self.passes += 0.5 * old.share
+            self.passes += 0.5 * less.share
             smaller = self.engine.evaluate(evaluation.M, dist[pairs], self.lam, smoothing, swept)
         else:
-            smaller = self._split_evaluation(evaluation, dist[pairs], swept)
+            weight = float(np.count_nonzero(linear) if triplets.weights is None else triplets.weights[linear].sum())
+            smaller = self._split_evaluation(evaluation, less, dist[pairs], swept, old.linear_weight + weight)
         if self._numbers is None:
             self._gone, self._numbers = self._zones, numbers
         else:
@@ -219,29 +201,11 @@ class Screener:
         self._norms, self._zones = self._norms[numbers], self._zones[numbers]
         return smaller
 
-    def _split_evaluation(self, evaluation, dist, swept):
-        """All that leave have the alpha of their zone at M, so both problems have the same A and the same gap there.
-
-        The constant matrix is A minus what the remaining triplets contribute: no work on the pairs that leave.
-        """
-        engine = self.engine
-        error = engine.rounding.matrix(evaluation.A, evaluation.sums.alpha)  # of the old A; the bounds are the same
+    def _split_evaluation(self, evaluation, less, dist, swept, weight):
+        """All that leave have the alpha of their zone at M, so both problems have the same A and the same gap there."""
         sums, pair_weights = swept
-        engine.linear_matrix = evaluation.A - engine.assemble(pair_weights)
-        self.passes += 0.5 * engine.share
-        engine.rounding.linear_error = error + engine.rounding.sum_of_h(sums.alpha)
-        objective = engine.objective(evaluation.M, self.lam, sums)
+        error = less.rounding.matrix(evaluation.A, evaluation.sums.alpha)  # of the old A; the bounds are the same
+        self.engine = fix_by_difference(less, swept, evaluation.A, error, weight)
+        self.passes += 0.5 * less.share
+        objective = self.engine.objective(evaluation.M, self.lam, sums)
         return replace(evaluation, dist=dist, sums=sums, weights=pair_weights, objective=objective)
-
-    def _sum_up_linear(self, old, linear):
-        """Sum up the constant matrix of the triplets that were decided to be linear, pair by pair."""
-        engine, triplets, error = self.engine, old.triplets, old.rounding.linear_error
-        if linear.any():
-            positive, negative = triplets.pair_numbers(linear)
-            w = np.ones(len(positive)) if triplets.weights is None else triplets.weights[linear]
-            c = np.bincount(negative, w, triplets.n_pairs) - np.bincount(positive, w, triplets.n_pairs)
-            added = old.assemble(c)
-            self.passes += 0.5 * old.share
-            engine.linear_matrix = added if old.linear_matrix is None else old.linear_matrix + added
-            error += engine.rounding.sum_of_h(float(w.sum())) + U * float(np.linalg.norm(engine.linear_matrix))
-        engine.rounding.linear_error = error

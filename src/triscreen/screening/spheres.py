@@ -1,12 +1,22 @@
-"""Spheres that contain the optimal metric M*, one function per theorem of the paper, and one more.
+"""Spheres that contain the optimal metric M*: one class per theorem of the paper, and one more.
 
-The formulas are those of exact arithmetic; `triscreen.screening.rounding` makes a radius safe in floating point.
-Where a function takes an evaluation, it is one of the problem whose M* is meant: of all triplets, for any lam; or of a
+A class is all of its theorem: `at` gives centre and radius by the formulas of exact arithmetic, `safe_radius` enlarges
+the radius by what floating point may have done to it, `make` gets what the theorem needs from an engine. `BOUNDS` finds
+it by its name. An own sphere is a function that returns a `Sphere`, or a class like those here, put into `BOUNDS`.
+
+Where a theorem takes an evaluation, it is one of the problem whose M* is meant: of all triplets, for any lam; or of a
 problem reduced at lam, for that lam only (both problems have the same optimum there). For the hinge, evaluations carry
-a *slack* > 0 because their alpha is no subgradient at M; GB, PGB and MID account for it.
+a *slack* > 0 because their alpha is no subgradient at M; GB, PGB and MID account for it. Q, r are centre and radius,
+M(a) = [A]_+/lam is the metric of the dual point.
 
-A centre is kept as a sum of coefficient * F F', because that is how its pair distances are computed: terms whose
-distances are already known cost nothing.
+Rounding: dA and dM are the errors of A and of M's distances, e_gap that of the gap (`triscreen.problem.rounding`
+bounds them), and o = 64 s u (|Q| + r) + dM that of the arithmetic on the centre itself. Rules add the errors of the
+pair distances to a triplet's margin and enlarge its norm.
+
+References
+----------
+T. Yoshida, I. Takeuchi, M. Karasuyama, "Safe Triplet Screening for Distance Metric Learning", KDD 2018,
+arXiv:1802.03923. Theorems GB, PGB, DGB, CDGB, RPB and RRPB are named as there; MID is ours.
 """
 
 from __future__ import annotations
@@ -15,9 +25,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from triscreen.problem.rounding import U, gap_error
 from triscreen.problem.units import FACTOR, METRIC
-
-BOUNDS = ("gb", "pgb", "dgb", "cdgb", "rpb", "rrpb", "mid")
 
 
 @dataclass(frozen=True)
@@ -52,7 +61,8 @@ class Sphere:
     radius : float
     name : str
     terms : tuple of Term, or None
-        The centre as a sum; None: it is decomposed when needed.
+        The centre as a sum, because that is how its pair distances are computed: terms whose distances are already
+        known cost nothing. None: it is decomposed when needed.
     normal : array or None
         Factor of P, positive semi-definite: the half-space <P, X> >= 0 contains the cone. P is what a projection just
         cut off, -[.]_-, so that the half-space supports the cone near M*.
@@ -64,93 +74,213 @@ class Sphere:
     terms: tuple | None = field(default=None, repr=False)
     normal: np.ndarray | None = field(default=None, repr=False)
 
+    from_other_lambda = False  # looks from a solution at another lambda: used once, and at the start only
+
+    @classmethod
+    def make(cls, engine, evaluation, lam, lam0=None):
+        """Return (the sphere, passes spent) from an engine's evaluation; lam0: the lambda that it solves, if any."""
+        return cls.at(engine.cone, evaluation, lam), 0.0
+
+    def safe_radius(self, rounding, evaluation, lam):
+        """Return a radius with the exact M* inside, where only the arithmetic on the centre is in doubt: r + o.
+
+        Whose radius is in doubt too has its own. All numbers are those inside (`triscreen.problem.units`).
+        """
+        return self.radius + self.arithmetic(rounding, evaluation)
+
+    def arithmetic(self, rounding, evaluation):
+        """Return o: what rounding may have done to the centre."""
+        size = float(np.linalg.norm(self.center))
+        return 64 * len(self.center) * U * (size + self.radius) + rounding.element(evaluation.M)
+
     def into(self, units):
         """Return a user's sphere as it is inside."""
         if not units.exponent:
             return self
         center, radius = units.into(self.center, METRIC), units.into(self.radius, METRIC)
-        return Sphere(center, radius, self.name, None, units.into(self.normal, FACTOR))
+        return replace(self, center=center, radius=radius, terms=None, normal=units.into(self.normal, FACTOR))
+
+
+class GB(Sphere):
+    """Gradient bound (Theorem GB): Q = M - grad P(M)/(2 lam), r = |grad P(M)|/(2 lam); hinge: r^2 + slack/lam.
+
+    Safe: r + dA/lam + o.
+    """
+
+    @classmethod
+    def at(cls, cone, evaluation, lam):
+        """Return the sphere; grad P(M) = lam (M - target)."""
+        M, target, point = evaluation.M, evaluation.target(lam), evaluation.dual_point
+        radius = np.sqrt(_square(M - target) / 4 + evaluation.slack / lam)
+        minus = _term(-0.5 / lam, cone.negative_factor(point))
+        center = (M + target) / 2
+        terms = (_at(evaluation, 0.5), _projected(evaluation, 0.5, lam), minus)
+        return cls(center, float(radius), "gb", terms, normal_of(cone, cone.project(center)))
+
+    def safe_radius(self, rounding, evaluation, lam):
+        """r + dA/lam + o."""
+        return self.radius + _error_of_a(rounding, evaluation, lam) + self.arithmetic(rounding, evaluation)
+
+
+class PGB(Sphere):
+    """Projected gradient bound (Theorem PGB): [Q_GB]_+, r^2 = |M - [Q]_+|^2 + 2 <M, -[Q]_->; zero at the optimum.
+
+    Safe: sqrt(r^2 + 2 r_GB (dA/lam + o) + (dA/lam + o)^2) + o: the enlarged GB, projected.
+    """
+
+    @classmethod
+    def at(cls, cone, evaluation, lam):
+        """Return the sphere (hinge: r^2 + slack/lam)."""
+        projection = cone.project((evaluation.M + evaluation.target(lam)) / 2)
+        square = _square(evaluation.M - projection.plus) + 2 * cone.cut_off_inner(projection, evaluation.M)
+        radius = float(np.sqrt(square + evaluation.slack / lam))
+        terms = (_term(1.0, projection.factor),)
+        return cls(projection.plus, radius, "pgb", terms, normal_of(cone, projection))
+
+    def safe_radius(self, rounding, evaluation, lam):
+        """sqrt(r^2 + 2 r_GB (dA/lam + o) + (dA/lam + o)^2) + o."""
+        r, dA, own = self.radius, _error_of_a(rounding, evaluation, lam), self.arithmetic(rounding, evaluation)
+        gb = 0.5 * float(np.linalg.norm(evaluation.M - evaluation.target(lam))) + np.sqrt(evaluation.slack / lam)
+        return float(np.sqrt(r * r + 2 * gb * (dA + own) + (dA + own) ** 2)) + own
+
+
+class DGB(Sphere):
+    """Duality gap bound (Theorem DGB): Q = M, r^2 = 2 (P(M) - D(a)) / lam.
+
+    Safe: sqrt(r^2 + 2 e_gap/lam) + o.
+    """
+
+    @classmethod
+    def at(cls, cone, evaluation, lam):
+        """Return the sphere."""
+        gap = evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam)
+        normal = normal_of(cone, evaluation.dual_point)
+        return cls(evaluation.M, float(np.sqrt(2 * gap / lam)), "dgb", (_at(evaluation, 1.0),), normal)
+
+    def safe_radius(self, rounding, evaluation, lam):
+        """sqrt(r^2 + 2 e_gap/lam) + o."""
+        r, error = self.radius, gap_error(rounding, evaluation, lam)
+        return float(np.sqrt(r * r + 2 * error / lam)) + self.arithmetic(rounding, evaluation)
+
+
+class CDGB(Sphere):
+    """Constrained duality gap bound (Theorem CDGB): Q = M(a), r^2 = (P(M(a)) - D(a)) / lam.
+
+    Safe: sqrt(r^2 + e/lam) + dA/lam + o, e = 2 W (error of a margin under M(a)) + |M(a)| dA + dA^2/(2 lam).
+    """
+
+    @classmethod
+    def at(cls, cone, evaluation, lam, gap, dist=None):
+        """Return the sphere; gap: P(M(a)) - D(a), dist: the pair distances under [A]_+, if they are known."""
+        term = replace(_projected(evaluation, 1.0, lam), dist=dist)
+        normal = normal_of(cone, evaluation.dual_point)
+        return cls(evaluation.projected(lam), float(np.sqrt(gap / lam)), "cdgb", (term,), normal)
+
+    @classmethod
+    def make(cls, engine, evaluation, lam, lam0=None):
+        """Half a pass for the distances under M(a), and a sweep there."""
+        triplets, smoothing = engine.triplets, evaluation.sums.smoothing
+        dist = engine.distances(evaluation.dual_point.factor)
+        if triplets.lists_triplets:
+            gap = triplets.cross_slack(evaluation.dist, smoothing, dist / lam, engine.loss.gamma, engine.threads)
+            return cls.at(engine.cone, evaluation, lam, gap, dist), 0.5 * engine.share
+        # Both objectives subtracted: their slack, triplet by triplet, is not known.
+        there = engine.evaluate(evaluation.projected(lam), dist / lam, lam, smoothing)
+        size = abs(there.primal) + abs(evaluation.dual) + engine.linear_weight
+        gap = max(0.0, there.primal - evaluation.dual) + 1e-12 * size
+        return cls.at(engine.cone, evaluation, lam, gap, dist), engine.share
+
+    def safe_radius(self, rounding, evaluation, lam):
+        """sqrt(r^2 + e/lam) + dA/lam + o."""
+        r, (term,), dA = self.radius, self.terms, _error_of_a(rounding, evaluation, lam)
+        margin = rounding.margin(term.dist, term.trace) * term.coefficient
+        size = float(np.linalg.norm(self.center))
+        error = 2 * rounding.engine.triplets.total_weight * margin + size * dA * lam + 0.5 * dA * dA * lam
+        return float(np.sqrt(r * r * (1 + 1e-13) + error / lam)) + dA + self.arithmetic(rounding, evaluation)
+
+
+class RPB(Sphere):
+    """Regularization path bound (Theorem RPB), from the exact optimum M0 at lam0.
+
+    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0|. Safe: r + o, if the optimum were exact.
+    """
+
+    from_other_lambda = True
+
+    @classmethod
+    def at(cls, M0, lam0, lam):
+        """Return the sphere."""
+        center = (lam0 + lam) / (2 * lam) * M0
+        return cls(center, abs(lam0 - lam) / (2 * lam) * float(np.linalg.norm(M0)), "rpb")
+
+    @classmethod
+    def make(cls, engine, evaluation, lam, lam0=None):
+        """Believe the evaluation to be at the optimum for lam0."""
+        return cls.at(evaluation.M, lam0, lam), 0.0
+
+
+class RRPB(Sphere):
+    """Relaxed regularization path bound (Theorem RRPB), from M0 with |M0 - M0*| <= eps at lam0.
+
+    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0| + (|lam0 - lam| + lam0 + lam)/(2 lam) eps. Safe: r + o,
+    with an eps that is made from the gap at lam0 plus its error (by DGB).
+    """
+
+    from_other_lambda = True
+
+    @classmethod
+    def at(cls, M0, lam0, lam, eps, dist=None, normal=None):
+        """Return the sphere; dist: the pair distances under M0, if they are known."""
+        change, scale = abs(lam0 - lam), (lam0 + lam) / (2 * lam)
+        radius = change / (2 * lam) * float(np.linalg.norm(M0)) + (change + lam0 + lam) / (2 * lam) * eps
+        terms = None if dist is None else (Term(scale, None, dist, trace(M0)),)
+        return cls(scale * M0, radius, "rrpb", terms, normal)
+
+    @classmethod
+    def make(cls, engine, evaluation, lam, lam0=None):
+        """Take eps from the gap at lam0, which an evaluation over all triplets knows."""
+        M0, cone, rounding = evaluation.M, engine.cone, engine.rounding
+        gap = evaluation.slack + cone.gap(M0, evaluation.dual_point, lam0)
+        eps = np.sqrt(2 * (gap + gap_error(rounding, evaluation, lam0)) / lam0) + rounding.element(M0)
+        normal = normal_of(cone, evaluation.dual_point)
+        return cls.at(M0, lam0, lam, float(eps), evaluation.dist, normal), 0.0
+
+
+class MID(Sphere):
+    """The sphere between M and M(a): add P(M) - P* >= (lam/2)|M - M*|^2 and P* - D(a) >= (lam/2)|M(a) - M*|^2.
+
+    Q = (M + M(a))/2 and r^2 = gap/lam - |M - M(a)|^2/4, which is (slack + <-[A]_-, M>)/lam + |M - M(a)|^2/4. It lies
+    inside DGB, equals RPB at an optimum for another lambda, and is never larger than RRPB where M = M(a).
+
+    Safe: sqrt(r^2 + e_gap/lam) + dA/(2 lam) + o.
+    """
+
+    @classmethod
+    def at(cls, cone, evaluation, lam):
+        """Return the sphere."""
+        M, there, point = evaluation.M, evaluation.projected(lam), evaluation.dual_point
+        square = (evaluation.slack + cone.cut_off_inner(point, M)) / lam
+        square += _square(M - there) / 4
+        terms = (_at(evaluation, 0.5), _projected(evaluation, 0.5, lam))
+        return cls((M + there) / 2, float(np.sqrt(square)), "mid", terms, normal_of(cone, point))
+
+    def safe_radius(self, rounding, evaluation, lam):
+        """sqrt(r^2 + e_gap/lam) + dA/(2 lam) + o."""
+        r, error, dA = self.radius, gap_error(rounding, evaluation, lam), _error_of_a(rounding, evaluation, lam)
+        return float(np.sqrt(r * r + error / lam)) + 0.5 * dA + self.arithmetic(rounding, evaluation)
+
+
+BOUNDS = {"gb": GB, "pgb": PGB, "dgb": DGB, "cdgb": CDGB, "rpb": RPB, "rrpb": RRPB, "mid": MID}
+
+
+def looks_from_other_lambda(bound):
+    """Is this one of `Screening.bounds` a sphere from the solution for another lambda?"""
+    return not callable(bound) and BOUNDS[bound].from_other_lambda
 
 
 def trace(M):
     """Trace of a core element."""
     return float(M.sum() if M.ndim == 1 else np.trace(M))
-
-
-def gb(cone, evaluation, lam):
-    """Gradient bound (Theorem GB): Q = M - grad P(M)/(2 lam), r = |grad P(M)|/(2 lam); hinge: r^2 + slack/lam."""
-    M, A = evaluation.M, evaluation.A
-    radius = np.sqrt(_square(M - A / lam) / 4 + evaluation.slack / lam)
-    plus, minus = evaluation.dual_point.factor, cone.negative_factor(evaluation.dual_point)
-    terms = (_at(evaluation, 0.5), _term(0.5 / lam, plus), _term(-0.5 / lam, minus))
-    center = (M + A / lam) / 2
-    return Sphere(center, float(radius), "gb", terms, normal_of(cone, cone.project(center)))
-
-
-def pgb(cone, evaluation, lam):
-    """Projected gradient bound (Theorem PGB): [Q_GB]_+, r^2 = |M - [Q]_+|^2 + 2 <M, -[Q]_->; zero at the optimum."""
-    projection = cone.project((evaluation.M + evaluation.A / lam) / 2)
-    square = _square(evaluation.M - projection.plus) + 2 * cone.cut_off_inner(projection, evaluation.M)
-    radius = float(np.sqrt(square + evaluation.slack / lam))
-    terms = (_term(1.0, projection.factor),)
-    return Sphere(projection.plus, radius, "pgb", terms, normal_of(cone, projection))
-
-
-def dgb(cone, evaluation, lam):
-    """Duality gap bound (Theorem DGB): Q = M, r^2 = 2 (P(M) - D(a)) / lam."""
-    gap = evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam)
-    return Sphere(
-        evaluation.M,
-        float(np.sqrt(2 * gap / lam)),
-        "dgb",
-        (_at(evaluation, 1.0),),
-        normal_of(cone, evaluation.dual_point),
-    )
-
-
-def cdgb(cone, evaluation, lam, gap):
-    """Constrained duality gap bound (Theorem CDGB): Q = M(a), r^2 = (P(M(a)) - D(a)) / lam; gap: that difference."""
-    point = evaluation.dual_point
-    terms = (_term(1 / lam, point.factor),)
-    return Sphere(point.plus / lam, float(np.sqrt(gap / lam)), "cdgb", terms, normal_of(cone, evaluation.dual_point))
-
-
-def rpb(M0, lam0, lam):
-    """Regularization path bound (Theorem RPB), from the exact optimum M0 at lam0."""
-    center = (lam0 + lam) / (2 * lam) * M0
-    return Sphere(center, abs(lam0 - lam) / (2 * lam) * float(np.linalg.norm(M0)), "rpb")
-
-
-def rrpb(M0, lam0, lam, eps, dist=None, normal=None):
-    """Relaxed regularization path bound (Theorem RRPB), from M0 with |M0 - M0*| <= eps at lam0; dist: M0's, if any."""
-    change, scale = abs(lam0 - lam), (lam0 + lam) / (2 * lam)
-    radius = change / (2 * lam) * float(np.linalg.norm(M0)) + (change + lam0 + lam) / (2 * lam) * eps
-    terms = None if dist is None else (Term(scale, None, dist, trace(M0)),)
-    return Sphere(scale * M0, radius, "rrpb", terms, normal)
-
-
-def mid(cone, evaluation, lam):
-    """The sphere between M and M(a): add P(M) - P* >= (lam/2)|M - M*|^2 and P* - D(a) >= (lam/2)|M(a) - M*|^2.
-
-    Q = (M + M(a))/2 and r^2 = gap/lam - |M - M(a)|^2/4, which is (slack + <-[A]_-, M>)/lam + |M - M(a)|^2/4. It lies
-    inside DGB, equals RPB at an optimum for another lambda, and is never larger than RRPB where M = M(a).
-    """
-    point = evaluation.dual_point
-    square = (evaluation.slack + cone.cut_off_inner(point, evaluation.M)) / lam
-    square += _square(evaluation.M - point.plus / lam) / 4
-    terms = (_at(evaluation, 0.5), _term(0.5 / lam, point.factor))
-    return Sphere(
-        (evaluation.M + point.plus / lam) / 2,
-        float(np.sqrt(square)),
-        "mid",
-        terms,
-        normal_of(cone, evaluation.dual_point),
-    )
-
-
-def known(sphere, dist):
-    """Return a sphere of one term whose pair distances are known."""
-    return replace(sphere, terms=(replace(sphere.terms[0], dist=dist),))
 
 
 def split(cone, center):
@@ -176,3 +306,13 @@ def _term(coefficient, factor):
 
 def _at(evaluation, coefficient):
     return Term(coefficient, None, evaluation.dist, trace(evaluation.M))
+
+
+def _projected(evaluation, coefficient, lam):
+    """Return coefficient * M(a) as a term."""
+    return _term(coefficient / lam, evaluation.dual_point.factor)
+
+
+def _error_of_a(rounding, evaluation, lam):
+    """Bound on the error of A/lam."""
+    return rounding.matrix(evaluation.A, evaluation.sums.alpha) / lam

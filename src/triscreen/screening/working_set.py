@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from triscreen.problem.engine import Engine
-from triscreen.screening.by_pair import fixed_part
-from triscreen.screening.rounding import gap_error
+from triscreen.problem.rounding import gap_error
+from triscreen.screening.fixing import fix_by_difference, fix_reduction
 from triscreen.screening.spheres import trace
 from triscreen.triplets import Sums
 
@@ -147,11 +147,10 @@ class WorkingSet:
             (reference.dist, end), squares, tube.radius, error, low, both, zones, problem.threads
         )
         triplets, pairs, points = problem.triplets.restrict(selection)
-        engine = problem.restrict(triplets, pairs, points)
-        sums, weights = engine.sweep(reference.dist[pairs], reference.sums.smoothing)
-        engine.linear_matrix = reference.A - engine.assemble(weights)
-        engine.linear_weight = reference.sums.alpha - sums.alpha
-        engine.rounding.linear_error = reference.error + engine.rounding.sum_of_h(sums.alpha)
+        less = problem.restrict(triplets, pairs, points)
+        sums, weights = less.sweep(reference.dist[pairs], reference.sums.smoothing)
+        weight = reference.sums.alpha - sums.alpha
+        engine = fix_by_difference(less, (sums, weights), reference.A, reference.error, weight)
         fixed = reference.weights.copy()
         fixed[pairs] -= weights
         return cls(engine, pairs, fixed, tube)
@@ -168,7 +167,7 @@ class WorkingSet:
         )  # fmt: skip
         if found.triplets is None:
             return None
-        return cls(fixed_part(problem, found), found.pairs, None, tube)
+        return cls(fix_reduction(problem, found), found.pairs, None, tube)
 
     def prove(self, problem, M, lam, smoothing, A, weights, squares):
         """Return (the `Reference` at M, pair work): whatever the fixed triplets do there.

@@ -9,8 +9,8 @@ import numpy as np
 
 from triscreen._utils.threads import deadline
 from triscreen.errors import OutOfTime
+from triscreen.problem.rounding import gap_error
 from triscreen.problem.units import LAMBDA
-from triscreen.screening.rounding import gap_error
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.contract import Solution
 from triscreen.solvers.dual import DualAscent
