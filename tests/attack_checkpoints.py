@@ -217,7 +217,7 @@ LONG = {
     "forged": 150,
     "commands": (6, 16),
 }
-QUICK = {"names": ["given", "cv"], "kills": 2, "between": 60, "rounds": (12, 6, 8), "forged": 8, "commands": None}
+QUICK = {"names": ["given", "cv"], "kills": 2, "between": 90, "rounds": (8, 4, 6), "forged": 6, "commands": None}
 
 
 def main(*words):
