@@ -70,7 +70,7 @@ def attack(work, after, by_signal):
         result = work(None if by_signal else after)
     except ts.Interrupted as err:
         result = err.result
-    except (KeyboardInterrupt, TimeoutError) as err:
+    except (KeyboardInterrupt, ts.OutOfTime) as err:
         result = err
     late = time.perf_counter() - wanted
     if by_signal and late < 0:
