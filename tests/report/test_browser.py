@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -105,6 +106,14 @@ def test_keys_buttons_themes_and_no_error(browser):
     assert [url for url in urls if url.startswith(("http:", "https:", "ws"))] == []
 
 
+def shows(browser, script, place, wanted):
+    """Wait for the panel to be drawn, which is not done when the page is loaded; then it has these texts."""
+    deadline = time.monotonic() + 30
+    while len(found := browser.execute_script(script, place)) < len(wanted) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sorted(found) == sorted(wanted)
+
+
 def test_names_from_the_data_are_no_markup(browser, tmp_path_factory):
     """Labels, features and the source are shown as they are, and nothing in them is run or drawn bold."""
     X, y = load_iris(return_X_y=True)
@@ -118,11 +127,11 @@ def test_names_from_the_data_are_no_markup(browser, tmp_path_factory):
     write_report(path, file)
     browser.get(file.as_uri())
     texts = "return Array.from(document.querySelectorAll(arguments[0])).map((e) => e.textContent)"
-    assert browser.execute_script(texts, "#points .legendtext") == sorted(labels)
-    assert sorted(browser.execute_script(texts, "#features .ytick text")) == sorted(names)
+    shows(browser, texts, "#points .legendtext", labels)
+    shows(browser, texts, "#features .ytick text", names)
     assert browser.execute_script(texts, "h1") == [f"A metric for {source}"]
     marked = "return document.querySelectorAll('.chart a, .chart tspan[style*=bold], .chart img, img').length"
     assert browser.execute_script(marked) == 0
     move(browser, 2)
-    assert sorted(browser.execute_script(texts, "#features .ytick text")) == sorted(names)
+    shows(browser, texts, "#features .ytick text", names)
     assert browser.execute_script("return window.bad === undefined")
