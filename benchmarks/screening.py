@@ -94,10 +94,10 @@ def semidefinite():
             keep[some] = True
             p, n = problem.triplets.pair_numbers(keep)
             out = np.zeros(len(p), dtype=np.int8)
-            triplets = problem.triplets.local_indices()[keep]
+            corners = problem.triplets.corners()(keep)
             start = time.perf_counter()
             rules.by_eigendecompositions(
-                problem.points, sphere.center, triplets, hq[n] - hq[p], region.errors[n] + region.errors[p],
+                corners, sphere.center, hq[n] - hq[p], region.errors[n] + region.errors[p],
                 problem.norms[keep] * region.norm_factor, region.radius, problem.loss.gamma, out,
             )  # fmt: skip
             slow = (time.perf_counter() - start) / len(p)

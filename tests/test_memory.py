@@ -119,5 +119,5 @@ def test_the_bytes_of_all_triplets_are_those_the_docs_say():
 
 def test_lmnn_in_many_dimensions_has_no_array_of_points_times_neighbours_times_dimensions():
     X, T = make("lmnn", 300, 60, 20)
-    ((_, taken),) = peaks([("magnitude", lambda: T.magnitude(None, X[T.point_ids], None))])
+    ((_, taken),) = peaks([("magnitude", lambda: T.over(X[T.point_ids]).magnitude(None, None))])
     assert taken < 8 * 300 * 60 * 20 / 2

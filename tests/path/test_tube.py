@@ -28,7 +28,7 @@ def a_tube(case, seed, radius, both=True):
     other = problem.cone.project(M + 0.1 * rng.normal() * random_metric(seed, len(M), problem.cone.name))
     dist = problem.distances(other.factor)
     tube = Tube(M, other.plus, radius * float(np.linalg.norm(M)))
-    squares = np.square(problem.triplets.distances(problem.points, problem.threads))
+    squares = np.square(problem.triplets.euclid(problem.threads))
     working = WorkingSet.around(problem, reference, tube, dist, 1e-12, squares, low=1 - problem.loss.gamma, both=both)
     return problem, lam, reference, tube, squares, working, rng
 

@@ -107,11 +107,11 @@ def _engine(problem, u, v, rng):
     points = np.concatenate([x, x - v, x - u])
     numbers = np.arange(count)
     triplets = ts.given_triplets(np.stack([numbers, numbers + count, numbers + 2 * count], axis=1))
-    return Engine(points, triplets, problem.loss, problem.cone, problem.threads)
+    return Engine(triplets.over(points), problem.loss, problem.cone, problem.threads)
 
 
 def _margins(engine, M):
     """Margins of the engine's triplets, in extended precision."""
     i, j, k = engine.triplets.local_indices().T
-    X, M = engine.points.astype(np.longdouble), M.astype(np.longdouble)
+    X, M = engine.triplets.points.astype(np.longdouble), M.astype(np.longdouble)
     return _products(X[i] - X[k], X[i] - X[j], M, False).astype(float)

@@ -165,13 +165,13 @@ def make_all(seed):
 def zones_of(problem, found, dist):
     """Zone of every triplet that a reduction lets go (0: it stays): by the distances it was fixed at."""
     triplets = problem.triplets
-    inside = {tuple(found.points[row]) for row in found.triplets.local_indices().tolist()}
+    inside = set(map(tuple, found.triplets.indices().tolist()))
     pairs = dist.M if dist.M.ndim == 2 else np.diag(dist.M)
     local, X = triplets.local_indices(), problem.points
     u, v = X[local[:, 0]] - X[local[:, 2]], X[local[:, 0]] - X[local[:, 1]]
     margins = np.einsum("ti,ij,tj->t", u, pairs, u) - np.einsum("ti,ij,tj->t", v, pairs, v)
     zones = np.where(margins > 1 - 0.5 * problem.loss.gamma, 2, 1)
-    zones[[tuple(row) in inside for row in local.tolist()]] = 0
+    zones[[tuple(row) in inside for row in triplets.indices().tolist()]] = 0
     return zones
 
 

@@ -58,15 +58,15 @@ def test_a_reduction_is_the_rule_triplet_by_triplet(seed, cone, k, both):
     zones, local = by_hand(problem, ends, radii, 1e-3, low, both)
     dists = [Quadratic(problem.points, M) for M in ends]
     offset = problem.rounding.norm_offset
-    found = T.reduce(problem.points, dists, radii, 1e-3, offset, low, both, problem.loss.gamma, problem.threads)
+    found = T.reduce(dists, radii, 1e-3, offset, low, both, problem.loss.gamma, problem.threads)
     assert zones.any()
     # Both balls at once: never more than the rule says, and hardly less.
     assert found.counts[1] <= np.sum(zones == 2)
     assert found.counts[0] <= np.sum(zones == 1)
     assert sum(found.counts) >= 0.98 * np.sum(zones > 0)
     # The triplets that stay: all that share two pairs with undecided ones; the rest goes with the alpha of its zone.
-    inside = {tuple(found.points[row]) for row in found.triplets.local_indices().tolist()}
-    stays = np.array([tuple(row) in inside for row in local.tolist()])
+    inside = set(map(tuple, found.triplets.indices().tolist()))
+    stays = np.array([tuple(row) in inside for row in T.indices().tolist()])
     assert stays[zones == 0].all()
     assert not (~stays & (zones == 0)).any()
     w = T.anchor_weights[local[:, 0]]
@@ -82,9 +82,7 @@ def test_a_reduction_is_the_rule_triplet_by_triplet(seed, cone, k, both):
     if less.triplets.n_triplets:
         dists = [less.distances(less.cone.project(M).factor) for M in ends]
         radii = tuple(0.5 * r for r in radii)
-        again = less.triplets.reduce(
-            less.points, dists, radii, 1e-3, offset, low, both, problem.loss.gamma, less.threads
-        )  # fmt: skip
+        again = less.triplets.reduce(dists, radii, 1e-3, offset, low, both, problem.loss.gamma, less.threads)
         fewer = fix_reduction(less, again)
         smaller, _ = by_hand(problem, ends, radii, 1e-3, low, both)
         assert fewer.triplets.n_triplets >= np.sum(smaller == 0)

@@ -80,9 +80,7 @@ def test_an_own_solver_that_declares_nothing_meets_a_sentence_too(kind, method):
         ts.solve(problem, 0.1 * problem.lambda_max(), solver=OneByOne(method))
     # So does what is left of such a set once pairs have been listed: it has weights that a plain list would lose.
     dist = problem.distances(np.eye(3))
-    part = problem.triplets.reduce(
-        problem.points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 0.95, True, 0.05, problem.threads
-    )
+    part = problem.triplets.reduce((dist, dist), (0.0, 0.0), 0.0, 0.0, 0.95, True, 0.05, problem.threads)
     if part.triplets is not None:
         with pytest.raises(ts.InputError, match="one by one"):
             part.triplets.sweep_alpha(dist, None, 0.05, problem.threads)

@@ -43,8 +43,8 @@ def test_passes_count_what_was_done():
     case = make_case(9, n=40, d=6, m=400)
     case.problem.certificate(np.eye(6), 1.0)  # bounds on rounding are made once
     counted = []
-    real = case.problem.triplets.distances
-    case.problem.triplets.distances = lambda *a: counted.append(1) or real(*a)
+    real = case.problem.triplets._distances
+    case.problem.triplets._distances = lambda *a: counted.append(1) or real(*a)
     sol = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), screening=None, solver="bb")
     assert sol.passes == sol.n_iter + 1
     assert len(counted) - 4 == sol.n_iter + 1  # three for lambda_max, one for the certificate

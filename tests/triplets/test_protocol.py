@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import triscreen as ts
+from triscreen._utils.threads import Threads
 from triscreen.triplets import TripletSet
 from triscreen.triplets.base import NeverListed
 from triscreen.triplets.listed import ListedTriplets
 
+ROOT = Path(ts.__file__).parent
 # Restricting is of pairs that are listed; those that stay of a list have their points' owner to check them.
 OWN_WAY = {"AllTriplets": {"restrict"}, "ListedTriplets": {"check_points"}}
 
@@ -47,3 +53,72 @@ def test_a_method_takes_what_the_protocol_says(cls):
     for name in asked.keys() - left_open(cls):
         wanted, given = (list(inspect.signature(getattr(one, name)).parameters) for one in (asked[name], cls))
         assert given[: len(wanted)] == wanted, f"{cls.__name__}.{name}"
+
+
+# -- the set owns its points: whoever is above asks it -----------------------------------------------------------------
+
+OWN = {"points", "first", "second", "point_ids"}
+# The user's view of the points, and the one place that gives a set its own: from the rows of X that it speaks of.
+ALLOWED = {("problem/problem.py", "points"), ("problem/problem.py", "point_ids")}
+
+
+def reads(tree):
+    """Attributes of something else than the object itself, and of ``self.triplets``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in OWN and getattr(node.value, "id", "") not in ("self", "it"):
+            yield node.attr
+
+
+@pytest.mark.parametrize("stage", ["problem", "screening", "solvers", "path"])
+def test_nobody_else_reads_points_or_pairs(stage):
+    """This is the seam at which a set whose points lie on other machines enters."""
+    found = {
+        (str(file.relative_to(ROOT)), name)
+        for file in sorted((ROOT / stage).glob("*.py"))
+        for name in reads(ast.parse(file.read_text()))
+    }
+    assert found <= ALLOWED
+    assert stage != "problem" or found == ALLOWED  # the reader of this test sees what it looks for
+
+
+@pytest.mark.parametrize("kind", ["knn", "given", "all"])
+def test_a_set_over_points_is_another_one(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 3)), np.arange(12) % 3
+    T = {
+        "knn": lambda: ts.knn_triplets(X, y, 2),
+        "given": lambda: ts.given_triplets([[0, 3, 7], [7, 4, 3]]),
+        "all": lambda: ts.all_triplets(X, y),
+    }[kind]()
+    rows = X if T.point_ids is None else X[T.point_ids]
+    here, there = T.over(rows), T.over(2 * rows)
+    assert T.points is None
+    assert there.largest_square == 4 * here.largest_square == pytest.approx(4 * np.square(rows).sum(axis=1).max())
+    assert here.over(2 * rows).largest_square == there.largest_square
+    assert here.dim == 3
+    assert here.same_as(there)
+    assert here.nbytes == T.nbytes
+    assert here.fingerprint(lambda points: points) != there.fingerprint(lambda points: points)
+    assert there.fingerprint(lambda points: points / 2) == here.fingerprint(lambda points: points)
+
+
+def test_a_smaller_set_has_its_own_points():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 4)), np.arange(30) % 3
+    T = ts.knn_triplets(X, y, 3).over(X)
+    smaller, pairs, numbers = T.take(np.arange(T.n_triplets) % 40 == 0)
+    assert smaller.n_points < 30
+    assert np.array_equal(smaller.points, X[smaller.point_ids])
+    assert np.array_equal(smaller.indices(), T.indices()[numbers])
+    assert np.array_equal(smaller.euclid(Threads(1)), T.euclid(Threads(1))[pairs])
+    assert np.array_equal(smaller.reach(), T.reach()[pairs])
+    again, *_ = smaller.take(np.arange(smaller.n_triplets) == 1)
+    assert np.array_equal(again.points, X[again.point_ids])
+    assert np.array_equal(again.corners()([0]), X[again.indices()[:1]])
+
+
+def test_sets_that_differ_in_a_triplet_are_not_the_same():
+    rows = [[0, 1, 2], [1, 0, 2]]
+    assert ts.given_triplets(rows).same_as(ts.given_triplets(rows))
+    assert not ts.given_triplets(rows).same_as(ts.given_triplets([[0, 1, 2], [1, 2, 0]]))
+    assert not ts.given_triplets(rows).same_as(ts.given_triplets(rows, [1.0, 2.0]))

@@ -177,8 +177,11 @@ def _beyond_sphere(sign, level, hq, norm, radius, q, u, v, w, s, uu, vv, uv, flo
 
 
 @compiled()
-def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h, max_steps, zones):
-    """Sphere + PSD cone for a PSD centre; Y: the points in its eigenbasis, q: its eigenvalues >= 0; O(d) a step."""
+def semidefinite_rule(corners, q, hq, e_hq, norms, radius, gamma, floor, e_h, max_steps, zones):
+    """Sphere + PSD cone for a PSD centre with eigenvalues q >= 0, O(d) a step.
+
+    ``corners``: the points x_i, x_j, x_l of each triplet in its eigenbasis.
+    """
     dim = q.size
     u = np.empty(dim)
     v = np.empty(dim)
@@ -189,14 +192,13 @@ def semidefinite_rule(Y, q, triplets, hq, e_hq, norms, radius, gamma, floor, e_h
         below = hq[t] + e_hq[t] < 1.0 - gamma
         if not (above or below):
             continue
-        i, j, k = triplets[t, 0], triplets[t, 1], triplets[t, 2]
         uu = 0.0
         vv = 0.0
         uv = 0.0
         for c in range(dim):
-            u[c] = Y[i, c] - Y[k, c]
-            v[c] = Y[i, c] - Y[j, c]
-            w[c] = Y[j, c] - Y[k, c]
+            u[c] = corners[t, 0, c] - corners[t, 2, c]
+            v[c] = corners[t, 0, c] - corners[t, 1, c]
+            w[c] = corners[t, 1, c] - corners[t, 2, c]
             s[c] = u[c] + v[c]
             uu += u[c] * u[c]
             vv += v[c] * v[c]
@@ -255,15 +257,18 @@ def _least_orthant(sign, q, h, radius):
 
 
 @compiled()
-def orthant_rule(X, q, triplets, hq, e_hq, radius, gamma, zones):
-    """Sphere + orthant, for diagonal metrics: the exact least and largest margins over the region."""
+def orthant_rule(corners, q, hq, e_hq, radius, gamma, zones):
+    """Sphere + orthant, for diagonal metrics: the exact least and largest margins over the region.
+
+    ``corners``: the points x_i, x_j, x_l of each triplet.
+    """
     dim = q.size
     h = np.empty(dim)
     for t in range(hq.size):
-        i, j, k = triplets[t, 0], triplets[t, 1], triplets[t, 2]
         for c in range(dim):
             # u^2 - v^2 = (u - v)(u + v) without cancellation
-            h[c] = (X[j, c] - X[k, c]) * ((X[i, c] - X[k, c]) + (X[i, c] - X[j, c]))
+            x, positive, negative = corners[t, 0, c], corners[t, 1, c], corners[t, 2, c]
+            h[c] = (positive - negative) * ((x - negative) + (x - positive))
         if hq[t] > 1.0:
             if _least_orthant(1.0, q, h, radius) - e_hq[t] > 1.0:
                 zones[t] = ZERO

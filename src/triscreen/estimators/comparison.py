@@ -127,7 +127,7 @@ class ComparisonMetric(MetricEstimator):
             problem = Problem(points, given_triplets(indices, weights), self._loss(), self.cone, **limits)
             lam = lam if lam is not None else ratio * scale_of_lambda(problem)
         self.n_features_in_ = points.shape[1]
-        self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(problem.points)
+        self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, problem.triplets.n_points
         self._so_far = solve(problem, lam, callback=progress, **self._arguments(begin))
         self._set_solution(self._so_far)
         if self.verbose:

@@ -15,7 +15,6 @@ from triscreen.estimators.callbacks import Progress, with_callbacks
 from triscreen.problem import Problem
 from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
-from triscreen.triplets import BlockTriplets
 from triscreen.triplets.labelled import KINDS, labelled_triplets
 
 
@@ -180,7 +179,7 @@ class TripletMetric(LabelledMetric):
             try:
                 with self._in_time(begin):
                     T = self._make_triplets(Z, y, weights)
-                    if number > 1 and _same(T, before):
+                    if number > 1 and T.same_as(before):
                         break
                     problem = self._make_problem(X, T)
                     wanted = lam if lam is not None else ratio * scale_of_lambda(problem)
@@ -200,14 +199,3 @@ class TripletMetric(LabelledMetric):
         self._set_solution(solution)
         progress.done()
         return self
-
-
-def _same(T, other):
-    """Are these the same triplets, both made in the same way?"""
-    if T.n_triplets != other.n_triplets:
-        return False
-    if not T.lists_pairs:
-        return T.same_as(other)
-    if isinstance(T, BlockTriplets):
-        return np.array_equal(T.second, other.second)
-    return np.array_equal(T.indices(), other.indices())

@@ -73,7 +73,7 @@ def _row(number, meta, arrays, name):
 
 def _misfit(row, rows, problem, grid):
     """Return what is wrong about a row after those before, or None."""
-    dim, factor = problem.points.shape[1], row.factor
+    dim, factor = problem.triplets.dim, row.factor
     if factor.ndim != len(problem.cone.shape(dim)) or factor.shape[0] != dim:
         return f"has a metric of shape {factor.shape}, and the points have {dim} dimensions"
     if factor.dtype != np.float64 or not np.isfinite(factor).all():
@@ -134,7 +134,7 @@ def _wrong_state(meta, arrays, rows, problem):
         return f"{bad}={meta[bad]!r:.40}"
     names = [f"point {letter}{i}" for i in range(len(points)) for letter in "MA"]
     names += [f"reference {letter}{i}" for i in range(len(references)) for letter in "MA"]
-    shape = problem.cone.shape(problem.points.shape[1])
+    shape = problem.shape
     for name in names:
         if name not in arrays or arrays[name].shape != shape:
             return f"{name!r} is missing or has another shape than {shape}"

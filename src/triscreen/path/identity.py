@@ -50,11 +50,11 @@ _NUMBERS = {
 def identity_of(problem, grid, tol, max_iter, solver, screening, version=2):
     """Return the identity of a run, as text and numbers; version: of the format that a checkpoint has."""
     triplets = problem.triplets
-    if version == 1:
-        own = {"problem": fingerprint(_points(problem), *triplets.identity_1())}
-    else:
-        kind, arrays = triplets.identity()
-        own = {"problem": fingerprint(_points(problem), *arrays), "triplets": kind, "features": problem.n_features}
+    # Known by the points as they are inside (centred, in the span of the data), in the user's scale.
+    kind, known_by = triplets.fingerprint(lambda points: problem.units.out(points, POINT), version)
+    own = {"problem": known_by}
+    if version > 1:
+        own.update({"triplets": kind, "features": problem.n_features})
     own.update({"loss": described(problem.loss), "cone": problem.cone.name})
     if not triplets.lists_pairs and problem.memory_budget is not None:
         own["memory"] = [problem.memory_budget, problem.threads.n_jobs]  # they decide about blocks and lists
@@ -66,11 +66,6 @@ def identity_of(problem, grid, tol, max_iter, solver, screening, version=2):
         "solver": described(solver, version),
         "screening": described(screening, version),
     }
-
-
-def _points(problem):
-    """Return the points that a problem is known by: centred, in the span of the data, in the user's scale."""
-    return problem.units.out(problem.points, POINT)
 
 
 def _numbers_of(thing):

@@ -323,7 +323,7 @@ class Walk:
         """|delta|^4 of all pairs, where these are listed."""
         if not self.problem.triplets.lists_pairs:
             return None
-        euclid = self.problem.triplets.distances(self.problem.points, self.problem.threads)
+        euclid = self.problem.triplets.euclid(self.problem.threads)
         return np.square(euclid * (1 + 1e-12) + self.problem.rounding.norm_offset)
 
     def _working_set(self, lam, ahead, attempt, monitor):

@@ -115,9 +115,9 @@ class PSD(Cone):
         threads.run("embed", task, chunks)
         return G
 
-    def assemble(self, triplets, X, pair_weights, threads):
+    def assemble(self, triplets, pair_weights, threads):
         """Sum over pairs of c_p (x_a - x_b)(x_a - x_b)'."""
-        return triplets.matrix(X, pair_weights, threads)
+        return triplets.matrix(pair_weights, threads)
 
     def norms(self, X, indices, out):
         """|H_t|_F of the triplets in the rows of indices."""
@@ -193,9 +193,9 @@ class Diagonal(Cone):
         used = factor > 0
         return X[:, used] * factor[used]
 
-    def assemble(self, triplets, X, pair_weights, threads):
+    def assemble(self, triplets, pair_weights, threads):
         """Sum over pairs of c_p (x_a - x_b)^2, feature by feature."""
-        return triplets.diagonal(X, pair_weights, threads)
+        return triplets.diagonal(pair_weights, threads)
 
     def norms(self, X, indices, out):
         """|h_t|_2 of the triplets in the rows of indices."""

@@ -24,22 +24,20 @@ class Curvature:
 
     def __init__(self, engine, evaluation):
         self._smoothing = evaluation.sums.smoothing
-        triplets, pairs, points, count = engine.triplets.quadratic_part(
-            engine.points, evaluation.dist, self._smoothing, engine.threads
-        )
-        self._triplets, self._points, self._dist = triplets, engine.points[points], evaluation.dist[pairs]
+        triplets, pairs, count = engine.triplets.quadratic_part(evaluation.dist, self._smoothing, engine.threads)
+        self._triplets, self._dist = triplets, evaluation.dist[pairs]
         self._cone, self._threads = engine.cone, engine.threads
         self.share = engine.share * triplets.n_pairs / max(1, engine.triplets.n_pairs)
-        dim = engine.points.shape[1]
+        dim = engine.triplets.dim
         unknowns = dim if evaluation.M.ndim == 1 else dim * (dim + 1) / 2
         weight = triplets.total_weight / triplets.n_triplets if triplets.n_triplets else 0.0
-        square = 2 * triplets.typical_square(self._points, self._threads)
+        square = 2 * triplets.typical_square(self._threads)
         self.mean = weight * count * square / (self._smoothing * unknowns)
 
     def times(self, V):
         """Return H(V)."""
         if not self._triplets.n_pairs:
             return np.zeros_like(V)
-        change = self._triplets.changes(self._points, self._cone.spread(self._points, V), self._threads)
+        change = self._triplets.changes(self._cone, V, self._threads)
         weights = self._triplets.hessian_weights(self._dist, change, self._smoothing, self._threads)
-        return self._cone.assemble(self._triplets, self._points, weights, self._threads)
+        return self._cone.assemble(self._triplets, weights, self._threads)

@@ -77,12 +77,12 @@ class Evaluation(Gap):
 
 
 class Engine:
-    """Points, triplets, loss and cone; every method takes and returns core elements of the cone.
+    """Triplets with their points, loss and cone; every method takes and returns core elements of the cone.
 
     Parameters
     ----------
-    points : array, shape (n, s)
     triplets : TripletSet
+        With its points.
     loss, cone, threads
     linear_matrix : array or None
         sum of w_t H_t over the triplets that are fixed in the linear part.
@@ -95,13 +95,18 @@ class Engine:
     point_error = 4  # the points are exact to so many units of rounding; see triscreen.problem.rounding
     units = Units()
 
-    def __init__(self, points, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):
-        self.points, self.triplets, self.loss, self.cone, self.threads = points, triplets, loss, cone, threads
+    def __init__(self, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):
+        self.triplets, self.loss, self.cone, self.threads = triplets, loss, cone, threads
         self.linear_matrix, self.linear_weight, self.share = linear_matrix, linear_weight, share
+
+    @property
+    def shape(self):
+        """Shape of a core element of the cone."""
+        return self.cone.shape(self.triplets.dim)
 
     def distances(self, factor):
         """Pair distances under F F' (half a pass)."""
-        return self.triplets.distances_under(self.cone, self.points, factor, self.threads)
+        return self.triplets.distances_under(self.cone, factor, self.threads)
 
     def sweep(self, dist, smoothing):
         """Loss and dual sums over the triplets, and pair weights."""
@@ -109,7 +114,7 @@ class Engine:
 
     def assemble(self, pair_weights):
         """Sum over pairs of c_p delta_p delta_p' (half a pass)."""
-        return self.cone.assemble(self.triplets, self.points, pair_weights, self.threads)
+        return self.cone.assemble(self.triplets, pair_weights, self.threads)
 
     def objective(self, M, lam, sums):
         """Return the smoothed objective at M, where the sweep gave these sums."""
@@ -147,15 +152,14 @@ class Engine:
 
     def nothing(self, lam):
         """Return the `Evaluation` at M = 0 with every alpha 0: what is known without any work, a relative gap of 1."""
-        M, smoothing = np.zeros(self.cone.shape(self.points.shape[1])), self.loss.smoothings[0]
+        M, smoothing = np.zeros(self.shape), self.loss.smoothings[0]
         value = self.triplets.total_weight * self.loss(0.0)
         sums = Sums(smoothing, value, 0.0, 0.0)
         return Evaluation(M, None, sums, M, self.cone.project(M), value, value, 0.0, value, value)
 
-    def restrict(self, triplets, pairs, points):
+    def restrict(self, triplets, pairs):
         """Return the engine of a smaller set; its constant matrix and weight are still those of this one."""
         less = Engine(
-            self.points[points],
             triplets,
             self.loss,
             self.cone,
@@ -165,7 +169,7 @@ class Engine:
             self.share * triplets.n_pairs / max(1, self.triplets.n_pairs),
         )
         less.point_error, less.units = self.point_error, self.units
-        less.rounding = self.rounding.reduced(less, pairs, self.rounding.linear_error)
+        less.rounding = self.rounding.reduced(self.rounding.linear_error, triplets, pairs)
         return less
 
     def with_fixed(self, matrix, weight, error):
@@ -175,7 +179,7 @@ class Engine:
         """
         other = copy(self)
         other.linear_matrix, other.linear_weight = matrix, weight
-        other.rounding = self.rounding.reduced(other, slice(None), error)
+        other.rounding = self.rounding.reduced(error)
         return other
 
     @property
@@ -186,7 +190,7 @@ class Engine:
     @cached_property
     def rounding(self):
         """Bounds on what rounding does to this engine's numbers."""
-        return Rounding(self, self.point_error)
+        return Rounding(self.triplets, self.loss, self.cone, self.point_error, self.threads)
 
     @cached_property
     def norms(self):
@@ -198,7 +202,7 @@ class Engine:
 
         def task(c):
             part = slice(bounds[c], bounds[c + 1])
-            self.cone.norms(self.points, self.triplets.local_indices(part.start, part.stop), out[part])
+            self.triplets.norms(self.cone, part.start, part.stop, out[part])
 
         self.threads.run("norms", task, chunks)
         return out

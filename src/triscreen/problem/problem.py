@@ -167,7 +167,12 @@ class Problem(Engine):
                 if self.basis is not None:
                     points = centred @ self.basis
                     self.point_error += 2 * self.n_features
-        super().__init__(points, triplets, loss, cone, threads)
+        super().__init__(triplets.over(points), loss, cone, threads)
+
+    @property
+    def points(self):
+        """The points inside, which the set of triplets has."""
+        return self.triplets.points
 
     @single_threaded_blas()
     def certificate(self, M, lam, alpha=None):
@@ -250,7 +255,7 @@ class Problem(Engine):
     @cached_property
     def _sum_of_h(self):
         """(Pair weights, S, its projection) with S = sum_t w_t H_t; S_+/lam is the optimum for large lam."""
-        nothing = self.cone.project(np.zeros(self.cone.shape(self.points.shape[1])))
+        nothing = self.cone.project(np.zeros(self.shape))
         _, pair_weights = self.sweep(self.distances(nothing.factor), 1.0)  # margins 0, so every alpha is 1
         S = self.assemble(pair_weights)
         return pair_weights, S, self.cone.project(S)
@@ -261,8 +266,8 @@ class Problem(Engine):
         pair_weights, _, projection = self._sum_of_h
         factor = projection.factor
         # Eigenvalues that rounding alone can explain are zero.
-        magnitude = self.triplets.magnitude(pair_weights, self.points, self.threads)
-        noise = 8 * self.points.shape[1] * np.finfo(float).eps * magnitude
+        magnitude = self.triplets.magnitude(pair_weights, self.threads)
+        noise = 8 * self.triplets.dim * np.finfo(float).eps * magnitude
         factor = factor * (np.square(factor).sum(axis=0) > noise if factor.ndim == 2 else np.square(factor) > noise)
         return max(0.0, self.triplets.largest_margin(self.distances(factor)))
 
@@ -270,9 +275,9 @@ class Problem(Engine):
         """Return lam if it is a positive number that float64 can work with for these points."""
         lam = as_positive(lam, "lam")
         inside = self.units.into(lam, LAMBDA)
-        largest = float(np.square(self.points).sum(axis=1).max())
         with np.errstate(divide="ignore", over="ignore"):
-            size = float(np.divide(4 * self.triplets.total_weight * largest, inside))  # |M(alpha)| is at most that
+            size = 4 * self.triplets.total_weight * self.triplets.largest_square  # |M(alpha)| is at most that / lam
+            size = float(np.divide(size, inside))
         if size > _LARGEST_INSIDE or self.units.out(size, METRIC) > _LARGEST_METRIC:
             raise InputError(f"lam={lam!r}: lam is too small for points of this size, M would overflow")
         if not inside < np.inf:
@@ -332,9 +337,8 @@ class Problem(Engine):
         519439560
         """
         triplets = self.triplets.sample(_SAMPLED_ANCHORS)
-        part = Engine(self.points, triplets, self.loss, self.cone, Threads(self.threads.n_jobs))
-        dim = self.points.shape[1]
-        M = self.cone.project(np.ones(dim) if self.cone.name == "diagonal" else np.eye(dim))
+        part = Engine(triplets, self.loss, self.cone, Threads(self.threads.n_jobs))
+        M = self.cone.project(np.ones(triplets.dim) if self.cone.name == "diagonal" else np.eye(triplets.dim))
         seconds = []
         for _ in range(2):  # the first one compiles
             begin = time.perf_counter()

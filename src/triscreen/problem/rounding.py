@@ -31,48 +31,50 @@ U = 2.0**-53
 
 
 class Rounding:
-    """Bounds for one engine.
+    """Bounds for the numbers of one engine.
 
     Parameters
     ----------
-    engine : Engine
+    triplets : TripletSet
+    loss, cone
     point_error : float
         k above.
+    threads : Threads
     """
 
-    def __init__(self, engine, point_error):
-        self.engine = engine
+    def __init__(self, triplets, loss, cone, point_error, threads):
+        self.triplets, self.loss, self.cone, self._threads = triplets, loss, cone, threads
         self.linear_error = 0.0
-        triplets, dim = engine.triplets, engine.points.shape[1]
-        sizes = np.sqrt(np.einsum("ij,ij->i", engine.points, engine.points))
-        largest = float(sizes.max(initial=0.0))
+        dim, largest = triplets.dim, float(np.sqrt(triplets.largest_square))
         self._largest = largest
         self._distance = (2 * dim + 16 + point_error) * U
         self._relative = (2 * dim + 16) * U
         self.norm_factor = 1 + self._relative
         self.norm_offset = 16 * self._distance * largest**2
-        terms = len(engine.points) + triplets.most_pairs_at_a_point() + triplets.most_triplets_at_a_pair()
-        if triplets.lists_pairs:
-            self._reach = sizes[triplets.first] + sizes[triplets.second]
-            self._farthest = float(self._reach.max(initial=0.0))
-            euclid = triplets.distances(engine.points, engine.threads)
-            reach = float((np.sqrt(euclid) * self._reach).max(initial=0.0))
+        terms = triplets.n_points + triplets.most_pairs_at_a_point() + triplets.most_triplets_at_a_pair()
+        self._reach = triplets.reach()
+        if self._reach is None:
+            reach = 4 * largest**2
         else:
-            self._reach, reach = None, 4 * largest**2
+            self._farthest = float(self._reach.max(initial=0.0))
+            reach = float((np.sqrt(triplets.euclid(threads)) * self._reach).max(initial=0.0))
         self._matrix = 2 * (terms + 8 * dim + point_error) * U * reach
         self._dim, self._point_error = dim, point_error
 
-    def reduced(self, engine, pairs, linear_error):
-        """Return the bounds for an engine with these pairs of ours, whose constant matrix is off by linear_error.
+    def reduced(self, linear_error, triplets=None, pairs=None):
+        """Return the bounds for an engine whose constant matrix is off by linear_error.
 
-        What holds for all pairs and points holds for some of them.
+        ``triplets``, ``pairs``: over that smaller set, with these pairs of ours. What holds for all pairs and points
+        holds for some of them.
         """
-        if self._reach is None and engine.triplets.lists_pairs:
-            less = Rounding(engine, self._point_error)
-        else:
-            less = copy(self)
-            less._reach = None if self._reach is None else self._reach[pairs]
-        less.engine, less.linear_error = engine, linear_error
+        less = copy(self)
+        if triplets is not None:
+            less.triplets = triplets
+            if self._reach is not None:
+                less._reach = self._reach[pairs]
+            elif triplets.lists_pairs:
+                less = Rounding(triplets, self.loss, self.cone, self._point_error, self._threads)
+        less.linear_error = linear_error
         return less
 
     def distances(self, dist, trace):
@@ -94,7 +96,7 @@ class Rounding:
 
     def margin(self, dist, trace):
         """Bound on the error of any margin under F F' (by the largest distance and the farthest pair)."""
-        triplets, gamma = self.engine.triplets, self.engine.loss.gamma
+        triplets, gamma = self.triplets, self.loss.gamma
         if self._reach is None:
             return 16 * self._distance * self._largest**2 * dist.size + triplets.quantum(dist.largest, gamma)
         longest = float(dist.max(initial=0.0))
@@ -121,16 +123,15 @@ class Rounding:
         away = float(np.linalg.norm(M - plus / lam))
         minus = float(np.linalg.norm(A - plus))
         e = self.margin(dist, max(0.0, _trace(M)))
-        total, gamma = self.engine.triplets.total_weight, self.engine.loss.gamma
+        total, gamma = self.triplets.total_weight, self.loss.gamma
         slack = 3 * total * (e + 4 * U * gamma) ** 2 / gamma if own_alpha else total * e
         return away * dA + dA * dA / (2 * lam) + minus * self.element(M) + slack + 1e-13 * gap
 
 
 def gap_error(rounding, evaluation, lam):
     """Bound on how much the exact gap of an evaluation at lam may exceed the computed one."""
-    engine = rounding.engine
-    gap = evaluation.slack + engine.cone.gap(evaluation.M, evaluation.dual_point, lam)
-    own = evaluation.sums.smoothing == engine.loss.gamma
+    gap = evaluation.slack + rounding.cone.gap(evaluation.M, evaluation.dual_point, lam)
+    own = evaluation.sums.smoothing == rounding.loss.gamma
     plus, weight = evaluation.dual_point.plus, evaluation.sums.alpha
     return rounding.gap(evaluation.M, evaluation.A, plus, evaluation.dist, gap, weight, lam, own)
 

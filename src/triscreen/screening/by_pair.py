@@ -15,7 +15,6 @@ from triscreen.problem.units import METRIC
 from triscreen.screening import rules
 from triscreen.screening.by_triplet import Screener
 from triscreen.screening.fixing import fix_reduction
-from triscreen.triplets._all_distances import Quadratic
 
 # Pairs leave when no more than this share of them would stay.
 _PAYS = 0.7
@@ -52,7 +51,6 @@ class PairScreener(Screener):
         values, error = self._values(sphere, radius)
         smoothing = max(engine.loss.gamma, _CORNER)
         found = engine.triplets.reduce(
-            engine.points,
             (values, values),
             (radius, radius),
             error,
@@ -91,7 +89,7 @@ class PairScreener(Screener):
                 float(np.abs(region.values).max()), engine.loss.gamma
             )
         self.passes += 0.5 * engine.share
-        values = Quadratic(engine.points, sphere.center)
+        values = engine.triplets.distances_of(sphere.center)
         return values, rounding.margin(values, None)
 
     def _shrink_if_it_pays(self, evaluation):

@@ -178,11 +178,11 @@ class Screener:
         """Let the decided triplets go that no other one needs the pairs of; returns the evaluation on what is left."""
         old, triplets = self.engine, self.engine.triplets
         dist, smoothing = evaluation.dist, evaluation.sums.smoothing
-        kept, pairs, points, numbers = triplets.take(self._zones == rules.UNDECIDED)
+        kept, pairs, numbers = triplets.take(self._zones == rules.UNDECIDED)
         gone = self._zones.copy()
         gone[numbers] = rules.UNDECIDED
         linear = gone == rules.LINEAR
-        less = old.restrict(kept, pairs, points)
+        less = old.restrict(kept, pairs)
         swept = less.sweep(dist[pairs], smoothing)
         if triplets.off_zone(dist, gone, smoothing):
             self.engine = fix_by_sum(old, less, linear)

@@ -56,7 +56,7 @@ def fix_reduction(engine, found):
     """Return the engine that a reduction leaves (`triscreen.triplets.ordered.Reduction`), its weights summed up."""
     matrix, size = _added(engine, found.weights)
     error = engine.rounding.linear_error + engine.rounding.sum_of_h(found.summed) + size
-    less = engine.restrict(found.triplets, found.pairs, found.points)
+    less = engine.restrict(found.triplets, found.pairs)
     return less.with_fixed(matrix, engine.linear_weight + found.linear_weight, error)
 
 

@@ -105,7 +105,6 @@ def linear(engine, region, norms, zones, rounding):
 def semidefinite(engine, region, norms, zones):
     """Sphere + cone, for what is left."""
     center, gamma = region.sphere.center, engine.loss.gamma
-    indices = None
 
     def values_of(positive, negative):
         hq = region.values[negative] - region.values[positive]
@@ -114,36 +113,36 @@ def semidefinite(engine, region, norms, zones):
     # Chunks of a tenth of a second or so, whatever a triplet costs: some steps over its features, or eigenvalues.
     chunk = max(1, _CHUNK // (4 + len(center)))
     if center.ndim == 1:
+        corners = engine.triplets.corners()
 
         def kernel(left, positive, negative, out):
             hq, e_hq = values_of(positive, negative)
-            orthant_rule(engine.points, center, indices[left], hq, e_hq, region.radius, gamma, out)
+            orthant_rule(corners(left), center, hq, e_hq, region.radius, gamma, out)
 
     else:
         q, V = np.linalg.eigh(center)
         largest = float(np.abs(q).max()) if len(q) else 0.0
         psd = len(q) > 0 and q[0] >= -64 * len(q) * U * largest
-        sizes = np.einsum("ij,ij->i", engine.points, engine.points)
         floor = max(256 * len(q) * U * largest, 1e-250)
-        e_h = 64 * (len(q) + engine.point_error) * U * float(sizes.max())
+        e_h = 64 * (len(q) + engine.point_error) * U * engine.triplets.largest_square
         if psd:
             q = np.maximum(q, 0.0)
-            Y = engine.points @ V
+            corners = engine.triplets.corners(V)
 
             def kernel(left, positive, negative, out):
                 hq, e_hq = values_of(positive, negative)
                 n = norms[left] * region.norm_factor
-                semidefinite_rule(Y, q, indices[left], hq, e_hq, n, region.radius, gamma, floor, e_h, _STEPS, out)
+                semidefinite_rule(corners(left), q, hq, e_hq, n, region.radius, gamma, floor, e_h, _STEPS, out)
 
         else:
             chunk = max(1, _CHUNK // (256 + len(center) ** 3 // 8))
+            corners = engine.triplets.corners()
 
             def kernel(left, positive, negative, out):
                 hq, e_hq = values_of(positive, negative)
                 n = norms[left] * region.norm_factor
-                by_eigendecompositions(engine.points, center, indices[left], hq, e_hq, n, region.radius, gamma, out)
+                by_eigendecompositions(corners(left), center, hq, e_hq, n, region.radius, gamma, out)
 
-    indices = engine.triplets.local_indices()
     _in_chunks(engine, zones, kernel, chunk)
 
 
@@ -166,13 +165,13 @@ def _in_chunks(engine, zones, kernel, chunk):
     zones[left] = out
 
 
-def by_eigendecompositions(X, Q, triplets, hq, e_hq, norms, radius, gamma, out):
+def by_eigendecompositions(corners, Q, hq, e_hq, norms, radius, gamma, out):
     """The semidefinite rule for a centre that is not in the cone: one eigendecomposition a step, for completeness."""
     values, vectors = np.linalg.eigh(Q)
     plus = (vectors * np.maximum(values, 0.0)) @ vectors.T
     doubt = 64 * len(Q) * U
-    for t, (i, j, k) in enumerate(triplets):
-        u, v = X[i] - X[k], X[i] - X[j]
+    for t, (x, positive, negative) in enumerate(corners):
+        u, v = x - negative, x - positive
         feasible = u @ plus @ u - v @ plus @ v  # [Q]_+ always lies in the region
         if feasible > 1.0:
             sign, level, h = -1.0, 1.0, hq[t] - e_hq[t]

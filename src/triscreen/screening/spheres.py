@@ -195,7 +195,7 @@ class CDGB(Sphere):
         r, (term,), dA = self.radius, self.terms, _error_of_a(rounding, evaluation, lam)
         margin = rounding.margin(term.dist, term.trace) * term.coefficient
         size = float(np.linalg.norm(self.center))
-        error = 2 * rounding.engine.triplets.total_weight * margin + size * dA * lam + 0.5 * dA * dA * lam
+        error = 2 * rounding.triplets.total_weight * margin + size * dA * lam + 0.5 * dA * dA * lam
         return float(np.sqrt(r * r * (1 + 1e-13) + error / lam)) + dA + self.arithmetic(rounding, evaluation)
 
 

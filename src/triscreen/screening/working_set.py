@@ -77,7 +77,7 @@ class Reference:
     def evaluate(self, problem, lam):
         """Return (the `Evaluation` over all triplets at some lambda, the rounding of its gap); no pair work."""
         evaluation = problem.evaluate(self.M, self.dist, lam, self.sums.smoothing, (self.sums, None), self.A)
-        return evaluation, gap_error(problem.rounding.reduced(problem, slice(None), self.error), evaluation, lam)
+        return evaluation, gap_error(problem.rounding.reduced(self.error), evaluation, lam)
 
     def margin_error(self, problem):
         """Bound on the error of any margin here."""
@@ -146,8 +146,8 @@ class WorkingSet:
         selection = problem.triplets.undecided_in(
             (reference.dist, end), squares, tube.radius, error, low, both, zones, problem.threads
         )
-        triplets, pairs, points = problem.triplets.restrict(selection)
-        less = problem.restrict(triplets, pairs, points)
+        triplets, pairs = problem.triplets.restrict(selection)
+        less = problem.restrict(triplets, pairs)
         sums, weights = less.sweep(reference.dist[pairs], reference.sums.smoothing)
         weight = reference.sums.alpha - sums.alpha
         engine = fix_by_difference(less, (sums, weights), reference.A, reference.error, weight)
@@ -162,9 +162,7 @@ class WorkingSet:
         ``ends`` are the pair distances at their centres; at the first, fixed triplets have the alphas of their zones.
         """
         offset = problem.rounding.norm_offset
-        found = problem.triplets.reduce(
-            problem.points, ends, radii, error, offset, low, both, smoothing, problem.threads
-        )  # fmt: skip
+        found = problem.triplets.reduce(ends, radii, error, offset, low, both, smoothing, problem.threads)
         if found.triplets is None:
             return None
         return cls(fix_reduction(problem, found), found.pairs, None, tube)

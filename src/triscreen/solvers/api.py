@@ -9,7 +9,6 @@ import numpy as np
 from triscreen._utils.threads import deadline, single_threaded_blas
 from triscreen._utils.validation import as_count, as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime, convergence_warning, interruptible
-from triscreen.problem import Problem
 from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
 from triscreen.solvers.at_lambda import best_so_far, certified, solve_at
@@ -27,6 +26,8 @@ SOLVERS = {
     "dual": DualAscent,
 }
 MAX_ITER = 10_000
+# What a problem can do makes it one, not its class.
+_ASKED_OF_A_PROBLEM = ("triplets", "loss", "cone", "units", "evaluate", "certificate", "check_lam")
 # The fastest choice measured (benchmarks/screening.py): short solves are over before screening pays.
 AUTO = Screening("mid", every=30, at_start=False)
 
@@ -133,7 +134,7 @@ def solve(
 
 def _core_start(problem, start):
     if start is None:
-        return np.zeros(problem.cone.shape(problem.points.shape[1]))
+        return np.zeros(problem.shape)
     M = start.M if isinstance(start, Solution) else start
     return problem.checked(M, "start")[1]
 
@@ -152,7 +153,7 @@ def advice(solution):
 
 def check_arguments(problem, solver, screening, auto, callback):
     """Return (solver, screening) as objects; auto: the screening that "auto" stands for."""
-    if not isinstance(problem, Problem):
+    if not all(hasattr(problem, name) for name in _ASKED_OF_A_PROBLEM):
         raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
     name, solver = solver, _make_solver(solver)
     if isinstance(screening, str) and screening == "auto":

@@ -47,9 +47,8 @@ class AllTriplets(NeverListed, TripletSet):
 
     Notes
     -----
-    Beyond the protocol of `TripletSet`, `same_as` tells two such sets apart where nothing is listed. All that begins
-    with an underscore is private to this class and to the `Block` of `_all_blocks`, which reads where each anchor's
-    class begins and ends (``_ends``), its positives (``_near``) and their numbers.
+    All that begins with an underscore is private to this class and to the `Block` of `_all_blocks`, which reads where
+    each anchor's class begins and ends (``_ends``), its positives (``_near``) and their numbers.
     """
 
     lists_pairs = False
@@ -123,10 +122,6 @@ class AllTriplets(NeverListed, TripletSet):
         if n_points != self.n_points:
             raise InputError(f"X has {n_points} points: these triplets were made from {self.n_points} points")
 
-    def same_as(self, other):
-        """Are these the same triplets?"""
-        return np.array_equal(self._near, other._near) and np.array_equal(self.point_ids, other.point_ids)
-
     def local_indices(self, start=0, stop=None):
         """Return the triplets start <= t < stop as rows (i, j, l), anchor by anchor, for looking at a few of them."""
         start, stop, _ = slice(start, stop).indices(self.n_triplets)
@@ -154,9 +149,13 @@ class AllTriplets(NeverListed, TripletSet):
 
     # -- one evaluation -------------------------------------------------------------------------------------------
 
-    def distances_under(self, cone, X, factor, threads):
+    def distances_under(self, cone, factor, threads):
         """Return the distances of all pairs under F F', as a `Quadratic`."""
-        return Quadratic(X, cone.element(factor), factor)
+        return Quadratic(self.points, cone.element(factor), factor)
+
+    def distances_of(self, M):
+        """Return the distances of all pairs under M, in the cone or not, as a `Quadratic`."""
+        return Quadratic(self.points, M)
 
     def sweep(self, dist, smoothing, threads):
         """Return (Sums, pair weights as rows T) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
@@ -166,7 +165,7 @@ class AllTriplets(NeverListed, TripletSet):
         def work(block, c):
             block.kernel(sweep_ordered, (block.distances(dist),), grains, sums[c])
 
-        T = _joined(*self._in_blocks("sweep", work, dist.points, threads))
+        T = self._joined(*self._in_blocks("sweep", work, threads))
         return Sums(smoothing, *add_up(sums)), T
 
     def hessian_weights(self, dist, change, smoothing, threads):
@@ -176,43 +175,45 @@ class AllTriplets(NeverListed, TripletSet):
         def work(block, c):
             block.kernel(hessian_ordered, (block.distances(dist), block.distances(change)), grains)
 
-        return _joined(*self._in_blocks("hessian", work, dist.points, threads))
+        return self._joined(*self._in_blocks("hessian", work, threads))
 
-    def changes(self, X, Y, threads):
-        """Return (x_a - x_b)'(y_a - y_b) for all pairs, where Y = X V with V symmetric."""
-        return Quadratic.of_sides(X, Y)
+    def changes(self, cone, V, threads):
+        """Return (x_a - x_b)'V (x_a - x_b) for all pairs."""
+        return Quadratic.of_sides(self.points, cone.spread(self.points, V))
 
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""
         blocks = (Block(self, anchors) for anchors in self._blocks(self.anchors))
         return float(max(largest_margin_blocks(block.distances(dist), block.ptr, block.split) for block in blocks))
 
-    def matrix(self, X, pair_weights, threads):
+    def matrix(self, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)'."""
-        A = X.T @ pair_weights
+        A = self.points.T @ pair_weights
         return 0.5 * (A + A.T)
 
-    def diagonal(self, X, pair_weights, threads):
+    def diagonal(self, pair_weights, threads):
         """Return the diagonal of `matrix`."""
-        return np.einsum("ij,ij->j", X, pair_weights)
+        return np.einsum("ij,ij->j", self.points, pair_weights)
 
     def inner(self, pair_weights, change, cone):
         """Return the sum over pairs of weight times change of distance: an inner product of matrices."""
-        return float(np.vdot(cone.assemble(self, change.points, pair_weights, None), change.M))
+        return float(np.vdot(cone.assemble(self, pair_weights, None), change.M))
 
-    def magnitude(self, pair_weights, X, threads):
+    def magnitude(self, pair_weights, threads):
         """Return sum_t w_t (|u|^2 + |v|^2), which is no less than the sum over pairs of |c_p| |delta_p|^2."""
+        X = self.points
         squares = np.einsum("ij,ij->i", X, X)
         own = np.empty(len(X))
         for begin, end in np.unique(self._ends, axis=0):
             own[begin:end] = _to_all(X[begin:end], squares[begin:end])
         far = _to_all(X, squares) - own
         if self._near[self.anchors[0], 0] >= 0:
-            own = self._to_near(X)
+            own = self._to_near()
         return float((self.anchor_weights * (own * self._n_negative + far * self._n_positive))[self.anchors].sum())
 
-    def _to_near(self, X):
+    def _to_near(self):
         """Return the sum of |x_i - x_j|^2 over the positives j of each point, in blocks of points."""
+        X = self.points
         width, total = self._near.shape[1], np.empty(len(X))
         rows = max(1, self._block // (24 * width))
         for start in range(0, len(X), rows):
@@ -223,15 +224,16 @@ class AllTriplets(NeverListed, TripletSet):
             total[start : start + rows] = np.where(near >= 0, out.reshape(near.shape), 0.0).sum(axis=1)
         return total
 
-    def typical_square(self, X, threads):
+    def typical_square(self, threads):
         """Return about the mean of |delta|^4 over pairs."""
+        X = self.points
         rng = np.random.default_rng(0)
         a, b = rng.integers(len(X), size=(2, 1000))
         return float(np.square(np.square(X[a] - X[b]).sum(axis=1)).mean())
 
     # -- what may go ----------------------------------------------------------------------------------------------
 
-    def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
+    def reduce(self, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
         """Let go what is decided in two balls at once; see `NeverListed.reduce`."""
         n_chunks, n = self._chunk_count(), self.n_points
         sums, staying = np.zeros((2, n_chunks, 2, 3))
@@ -241,7 +243,7 @@ class AllTriplets(NeverListed, TripletSet):
         n_found = np.zeros((n, 2), dtype=np.int64)
         limit = min(min(most, _WORTH_LISTING) * self.n_pairs, self._list_at_most / _LISTED_PAIR)
         grains = self._grains(ends, smoothing)
-        euclid = Quadratic(points, np.ones(points.shape[1]), np.ones(points.shape[1]))
+        euclid = Quadratic(self.points, np.ones(self.dim), np.ones(self.dim))
 
         def work(block, c):
             first = block.distances(ends[0])
@@ -256,22 +258,21 @@ class AllTriplets(NeverListed, TripletSet):
             gone_columns[c] += block.matrix[leaves].sum(axis=0)
             gone[c] += np.maximum(block.matrix[leaves], 0.0).sum()
 
-        rows, columns, _ = self._in_blocks("reduce", work, points, threads)
+        rows, columns = self._in_blocks("reduce", work, threads)
         counts = tuple(sum(int(count) for count in column) for column in counts.T)
         stay = np.flatnonzero(n_found.sum(axis=1))
         before, after = add_up(sums)[1], add_up(staying)[1]
         if n_found.sum() <= limit:
-            triplets, pairs, there = self._listed(n_found, lists)
-            weights = _joined(rows, columns, points)
-            return Reduction(counts, triplets, pairs, there, weights, before - after, before + after)
+            weights = self._joined(rows, columns)
+            return Reduction(counts, *self._listed(n_found, lists), weights, before - after, before + after)
         if len(stay) <= min(most, 0.7) * len(self.anchors):
             rows[stay] = 0.0
-            weights, alpha = _joined(rows, gone_columns.sum(axis=0), points), float(gone.sum())
-            return Reduction(counts, self._fewer_anchors(stay), slice(None), slice(None), weights, alpha, alpha)
+            weights, alpha = self._joined(rows, gone_columns.sum(axis=0)), float(gone.sum())
+            return Reduction(counts, self._fewer_anchors(stay), slice(None), weights, alpha, alpha)
         return Reduction(counts)
 
     def _listed(self, n_found, lists):
-        """Return (the set of the pairs found, these pairs, their points)."""
+        """Return (the set of the pairs found, these pairs)."""
         second = np.concatenate([block for chunk in lists for block in chunk] + [np.empty(0, dtype=np.int32)])
         # The lists go by anchors, which rise.
         first = np.repeat(np.arange(self.n_points, dtype=np.int32), n_found.sum(axis=1))
@@ -280,7 +281,7 @@ class AllTriplets(NeverListed, TripletSet):
         points = np.flatnonzero(here)
         place = np.cumsum(here, dtype=np.int32) - 1
         triplets = OrderedTriplets(place[second], *n_found[points].T, self.anchor_weights[points])
-        return triplets, PairList(first, second), points
+        return self._share_points(triplets, points), PairList(first, second)
 
     def _fewer_anchors(self, stay):
         """Return this set with some of its anchors; all points stay."""
@@ -288,13 +289,13 @@ class AllTriplets(NeverListed, TripletSet):
         less._set_anchors(stay)
         return less
 
-    def quadratic_part(self, points, dist, smoothing, threads):
-        """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
-        part = self.reduce(points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
+    def quadratic_part(self, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, the number of these triplets)."""
+        part = self.reduce((dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
         count = self.n_triplets - sum(part.counts)
         if part.triplets is None:
-            return self, slice(None), slice(None), count
-        return part.triplets, part.pairs, part.points, count
+            return self, slice(None), count
+        return part.triplets, part.pairs, count
 
     def quantum(self, largest, gamma):
         """Bound on what rounding to whole grains does to a margin."""
@@ -324,11 +325,12 @@ class AllTriplets(NeverListed, TripletSet):
         rows = self._rows_at_once()
         return [anchors[start : start + rows] for start in range(0, len(anchors), rows)]
 
-    def _in_blocks(self, kind, work, X, threads):
+    def _in_blocks(self, kind, work, threads):
         """Call ``work(block, chunk)`` for blocks of all anchors; it leaves weights c_il in the block's matrix.
 
-        Returns (rows, columns, X) for T_i = (sum_l c_il + sum_l c_li) x_i - 2 sum_l c_il x_l.
+        Returns (rows, columns), for `_joined`, of T_i = (sum_l c_il + sum_l c_li) x_i - 2 sum_l c_il x_l.
         """
+        X = self.points
         chunks = self._chunk_count()
         bounds = chunk_bounds(len(self.anchors), chunks)
         columns, out = np.zeros((chunks, self.n_points)), np.zeros(X.shape)
@@ -341,7 +343,11 @@ class AllTriplets(NeverListed, TripletSet):
                 out[anchors] = block.rows[:, None] * X[anchors] - 2.0 * (block.matrix @ X)
 
         threads.run(kind, task, chunks)
-        return out, columns.sum(axis=0), X
+        return out, columns.sum(axis=0)
+
+    def _joined(self, rows, columns):
+        """Return T: the rows of the anchors, and what the columns' sums add to every point."""
+        return rows + columns[:, None] * self.points
 
     def _grains(self, dists, smoothing):
         grain, one, width = grain_of(max(dist.largest for dist in dists), smoothing, self.n_points)
@@ -351,11 +357,6 @@ class AllTriplets(NeverListed, TripletSet):
 def _to_all(X, squares):
     """Return the sum of |x_i - x_l|^2 over all points l, for each point i."""
     return np.maximum(len(X) * squares + squares.sum() - 2 * (X @ X.sum(axis=0)), 0.0)
-
-
-def _joined(rows, columns, X):
-    """Return T: the rows of the anchors, and what the columns' sums add to every point."""
-    return rows + columns[:, None] * X
 
 
 def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None):

@@ -2,9 +2,12 @@
 
 One evaluation of a problem is three steps, and only the middle one sees triplets, in O(1) each:
 
-    distances(G)   ->  d_p = |G_a - G_b|^2 for every pair p = (a, b)
-    sweep(d, s)    ->  loss and dual sums over the triplets, and a weight c_p for every pair
-    matrix(X, c)   ->  sum_p c_p (x_a - x_b)(x_a - x_b)'       (or its diagonal)
+    distances_under(F)  ->  d_p = |F'(x_a - x_b)|^2 for every pair p = (a, b)
+    sweep(d, s)         ->  loss and dual sums over the triplets, and a weight c_p for every pair
+    matrix(c)           ->  sum_p c_p (x_a - x_b)(x_a - x_b)'       (or its diagonal)
+
+A set is made from indices or labels, and `over` gives it its points: from then on whoever wants to know something of
+points and pairs asks the set, so that these may be anywhere.
 
 Solvers treat d and c as opaque, mixing d linearly at most, so a set that never lists its pairs can hand out
 something else.
@@ -13,11 +16,14 @@ something else.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from triscreen._kernels.pairs import laplacian_rows, pair_distances, pair_products, transpose_pairs, weighted_squares
+from triscreen._utils.archive import fingerprint
+from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import LONGEST, breathe, chunk_bounds, count_chunks
 from triscreen.errors import InputError
 
@@ -59,8 +65,8 @@ class Reduction:
         Triplets that are proven to be linear, and to have zero loss.
     triplets : TripletSet or None
         All undecided ones, and those that share their pairs; None: too little would go.
-    pairs, points :
-        Its pairs and points in the set it comes from.
+    pairs :
+        Its pairs in the set it comes from.
     weights :
         Pair weights of the triplets that are gone, each with the alpha of its zone.
     linear_weight : float
@@ -72,7 +78,6 @@ class Reduction:
     counts: tuple
     triplets: object = None
     pairs: object = None
-    points: object = None
     weights: object = None
     linear_weight: float = 0.0
     summed: float = 0.0
@@ -91,8 +96,9 @@ class TripletSet:
     * where they have none (`NeverListed`): ``reduce`` and ``quantum``.
 
     The rest is done here over listed pairs. A set without them (``lists_pairs`` is False) has its own kind of distances
-    and pair weights, and gives ``distances_under``, ``changes``, ``inner``, ``matrix``, ``diagonal``, ``magnitude``,
-    ``typical_square`` and ``most_pairs_at_a_point`` too. In every method ``dist`` are the distances of the pairs, as
+    and pair weights, and gives ``distances_under``, ``distances_of``, ``changes``, ``inner``, ``matrix``, ``diagonal``,
+    ``magnitude``, ``typical_square`` and ``most_pairs_at_a_point`` too. One whose points are elsewhere answers ``dim``,
+    ``largest_square`` and ``fingerprint`` itself. In every method ``dist`` are the distances of the pairs, as
     ``distances_under`` makes them, and ``threads`` the `Threads` that share the work.
 
     Pairs are sorted by their first point. Index memory: 12 bytes a pair (first, second, and the list by second
@@ -103,6 +109,8 @@ class TripletSet:
     n_points, n_triplets, n_pairs : int
     point_ids : array or None
         The rows of X that the triplets speak of, n_points of them; None: all. Pairs count within these.
+    points : array, shape (n_points, dim), or None
+        These rows, as the problem has them inside; None: nobody has said yet (`over`).
     total_weight : float
         Sum of the triplets' weights.
     first, second : int32 arrays (n_pairs,)
@@ -116,6 +124,37 @@ class TripletSet:
     lists_pairs = True  # pairs are listed: distances and weights are arrays
     weights = None  # 1 each
     point_ids = None  # all
+    points = None
+
+    def over(self, points):
+        """Return this set with its points: one for each of ``point_ids``."""
+        made = copy(self)
+        made.points = points
+        vars(made).pop("largest_square", None)
+        return made
+
+    def _share_points(self, other, rows):
+        """Let another set, which counts anew some of the points here, have these rows of them; returns it."""
+        other.point_ids = rows if self.point_ids is None else self.point_ids[rows]
+        other.points = None if self.points is None else self.points[rows]
+        return other
+
+    @property
+    def dim(self):
+        """Dimensions of the points."""
+        return self.points.shape[1]
+
+    @cached_property
+    def largest_square(self):
+        """The largest |x|^2."""
+        return float(np.einsum("ij,ij->i", self.points, self.points).max(initial=0.0))
+
+    def reach(self):
+        """Return |x_a| + |x_b| of every pair; None where pairs are not listed."""
+        if not self.lists_pairs:
+            return None
+        sizes = np.sqrt(np.einsum("ij,ij->i", self.points, self.points))
+        return sizes[self.first] + sizes[self.second]
 
     def _set_pairs(self, n_points, first, second):
         if len(first) > MOST_PAIRS:
@@ -135,8 +174,9 @@ class TripletSet:
 
     @property
     def nbytes(self):
-        """Bytes that the set itself holds."""
-        return sum(a.nbytes for a in vars(self).values() if isinstance(a, np.ndarray))
+        """Bytes that the set itself holds, without its points."""
+        own = (value for name, value in vars(self).items() if name != "points")
+        return sum(value.nbytes for value in own if isinstance(value, np.ndarray))
 
     def identity(self):
         """Return (kind, arrays): what makes this set this one, whatever its attributes are called.
@@ -149,6 +189,19 @@ class TripletSet:
     def identity_1(self):
         """Return the arrays that checkpoints of format 1 knew the set by, in their order."""
         raise NotImplementedError
+
+    def fingerprint(self, scaled, version=2):
+        """Return (kind, hash) of the set and its points; ``scaled(points)``: these in the scale of the user.
+
+        Of version 1 (of checkpoints) the kind is None.
+        """
+        kind, arrays = (None, self.identity_1()) if version == 1 else self.identity()
+        return kind, fingerprint(scaled(self.points), *arrays)
+
+    def same_as(self, other):
+        """Are these the same triplets?"""
+        mine, others = self.identity(), other.identity()
+        return mine[0] == others[0] and all(map(np.array_equal, mine[1], others[1]))
 
     def check_points(self, n_points):
         """Refuse points that this set was not made for."""
@@ -269,13 +322,13 @@ class TripletSet:
         raise NotImplementedError
 
     def restrict(self, selection):
-        """Return (a set with at least the selected triplets, its pairs, its points), over the pairs that these need."""
+        """Return (a set with at least the selected triplets, its pairs), over the pairs and points that these need."""
         raise NotImplementedError
 
     def take(self, keep):
         """Return a smaller set that has at least the kept triplets, over the pairs and points that these need.
 
-        Returns (set, pairs, points, numbers): the numbers of its pairs, points and triplets here.
+        Returns (set, pairs, numbers): the numbers of its pairs and triplets here.
         """
         raise NotImplementedError
 
@@ -320,7 +373,15 @@ class TripletSet:
         """Return the largest number of pairs that one point belongs to."""
         return int((np.diff(self._ptr) + np.diff(self._back_ptr)).max(initial=0))
 
-    def distances(self, G, threads):
+    def distances_under(self, cone, factor, threads):
+        """Return the distances of every pair under F F'."""
+        return self._distances(cone.embed(self.points, factor, threads), threads)
+
+    def euclid(self, threads):
+        """Return |x_a - x_b|^2 of every pair."""
+        return self._distances(self.points, threads)
+
+    def _distances(self, G, threads):
         """Return |G_a - G_b|^2 for every pair."""
         dist = np.empty(self.n_pairs)
         chunks = count_chunks(self.n_pairs, 2 + G.shape[1])
@@ -332,8 +393,9 @@ class TripletSet:
         threads.run("distances", task, chunks)
         return dist
 
-    def changes(self, X, Y, threads):
-        """Return (x_a - x_b)'(y_a - y_b) for every pair: what a step V does to its distance, for Y = X V."""
+    def changes(self, cone, V, threads):
+        """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
+        X, Y = self.points, cone.spread(self.points, V)
         out = np.empty(self.n_pairs)
         chunks = count_chunks(self.n_pairs, 2 + 2 * X.shape[1])
         bounds = chunk_bounds(self.n_pairs, chunks)
@@ -344,26 +406,31 @@ class TripletSet:
         threads.run("changes", task, chunks)
         return out
 
-    def distances_under(self, cone, X, factor, threads):
-        """Return the distances of every pair under F F'."""
-        return self.distances(cone.embed(X, factor, threads), threads)
+    def norms(self, cone, start, stop, out):
+        """Write |H_t|_F (diagonal cone: |h_t|_2) of the triplets start <= t < stop."""
+        cone.norms(self.points, self.local_indices(start, stop), out)
+
+    def corners(self, V=None):
+        """Return a function: from numbers of triplets to their points, (m, 3, dim) with rows x_i, x_j, x_l (or V'x)."""
+        Y, indices = self.points if V is None else self.points @ V, self.local_indices()
+        return lambda numbers: Y[indices[numbers]]
 
     def inner(self, pair_weights, change, cone):
         """Return the sum over pairs of weight times change of distance."""
         return float(pair_weights @ change)
 
-    def quadratic_part(self, points, dist, smoothing, threads):
-        """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
+    def quadratic_part(self, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, the number of these triplets)."""
         selection, count = self.quadratic(dist, smoothing)
         return *self.restrict(selection), count
 
-    def magnitude(self, pair_weights, X, threads):
+    def magnitude(self, pair_weights, threads):
         """Return the sum over pairs of |c_p| |delta_p|^2, or more."""
-        return float(np.abs(pair_weights) @ self.distances(X, threads))
+        return float(np.abs(pair_weights) @ self.euclid(threads))
 
-    def typical_square(self, X, threads):
+    def typical_square(self, threads):
         """Return about the mean of |delta|^4 over pairs."""
-        euclid = self.distances(X, threads)
+        euclid = self.euclid(threads)
         return float(np.square(euclid).mean()) if len(euclid) else 0.0
 
     def quantum(self, largest, gamma):
@@ -382,8 +449,9 @@ class TripletSet:
         """Return the bytes that a solve or a path takes at most, beside the points."""
         return self.nbytes + _PAIR * self.n_pairs + _TRIPLET * self.n_triplets
 
-    def matrix(self, X, pair_weights, threads):
+    def matrix(self, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
+        X = self.points
         n, dim = X.shape
         # The partial matrices together are no larger than X.
         chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
@@ -407,8 +475,9 @@ class TripletSet:
         A = parts.sum(axis=0)
         return 0.5 * (A + A.T)
 
-    def diagonal(self, X, pair_weights, threads):
+    def diagonal(self, pair_weights, threads):
         """Return the diagonal of `matrix`, in O(pairs d)."""
+        X = self.points
         chunks = count_chunks(self.n_pairs, 2 * X.shape[1])
         bounds = chunk_bounds(self.n_pairs, chunks)
         parts = np.zeros((chunks, X.shape[1]))
@@ -453,13 +522,11 @@ class NeverListed:
     off_zone = _one_by_one("off_zone")
     cross_slack = _one_by_one("cross_slack")
 
-    def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
+    def reduce(self, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
         """Let go what is decided in two balls at once.
 
         Parameters
         ----------
-        points : array
-            Those that the set speaks of.
         ends : pair of distances
             At the two centres (twice the same: one ball). At the first, every decided triplet has the alpha of its
             zone.

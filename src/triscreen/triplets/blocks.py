@@ -126,20 +126,24 @@ class BlockTriplets(TripletSet):
         return pair_weights
 
     def restrict(self, selection):
-        """Return (the blocks of the selected pairs, the numbers of these pairs, their points)."""
+        """Return (the blocks of the selected pairs over the points they need, the numbers of these pairs)."""
         pairs, points, first, second = self._needed(selection)
         positive = pairs < self._split[self.first[pairs]]
         n_positive, n_negative = (np.bincount(first[side], minlength=len(points)) for side in (positive, ~positive))
-        return BlockTriplets(second, n_positive, n_negative), pairs, points
+        return self._share_points(self._like(second, n_positive, n_negative, points), points), pairs
+
+    def _like(self, second, n_positive, n_negative, points):
+        """Return blocks of this kind over some of the points."""
+        return BlockTriplets(second, n_positive, n_negative)
 
     def take(self, keep):
         """Return the blocks of all kept pairs, which may have decided triplets too: they cost next to nothing there."""
         used = np.empty(self.n_pairs, dtype=bool)
         block_used(self._ptr, self._split, keep, used)
-        smaller, pairs, points = self.restrict(used)
+        smaller, pairs = self.restrict(used)
         numbers = np.empty(smaller.n_triplets, dtype=np.int64)
         block_hull(self._ptr, self._split, used, numbers)
-        return smaller, pairs, points, numbers
+        return smaller, pairs, numbers
 
     def off_zone(self, dist, zones, smoothing):
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""

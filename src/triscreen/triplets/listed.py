@@ -173,17 +173,18 @@ class ListedTriplets(TripletSet):
         return pair_weights
 
     def restrict(self, selection):
-        """Return (the selected triplets over the pairs and points they need, those pairs, those points)."""
+        """Return (the selected triplets over the pairs and points they need, those pairs)."""
         positive, negative = self._positive[selection], self._negative[selection]
         used = np.zeros(self.n_pairs, dtype=bool)
         used[positive] = used[negative] = True
         pairs, points, first, second = self._needed(used)
         number = np.cumsum(used, dtype=np.int32) - 1
         weights = self._weights[selection] if len(self._weights) else self._weights
-        return ListedTriplets(len(points), first, second, number[positive], number[negative], weights), pairs, points
+        made = ListedTriplets(len(points), first, second, number[positive], number[negative], weights)
+        return self._share_points(made, points), pairs
 
     def take(self, keep):
-        """Return (the kept triplets over the pairs and points they need, those pairs, those points, their numbers)."""
+        """Return (the kept triplets over the pairs and points they need, those pairs, their numbers)."""
         return *self.restrict(keep), np.flatnonzero(keep)
 
     def off_zone(self, dist, zones, smoothing):

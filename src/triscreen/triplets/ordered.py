@@ -65,12 +65,12 @@ class OrderedTriplets(NeverListed, BlockTriplets):
         threads.run("hessian", task, len(bounds) - 1)
         return pair_weights
 
-    def reduce(self, points, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
+    def reduce(self, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
         """Let go what is decided in two balls at once; see `NeverListed.reduce`."""
         used = np.empty(self.n_pairs, dtype=bool)
         bounds = self._chunks()
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
-        lengths = ends[0] if max(radii) == 0 else self.distances(points, threads) * (1 + 1e-12) + offset
+        lengths = ends[0] if max(radii) == 0 else self.euclid(threads) * (1 + 1e-12) + offset
         grains = self._grains(ends[0], smoothing)
         arguments = (*ends, lengths, np.array(radii), error, low, both, grains[2], self._ptr, self._split, used)
 
@@ -82,23 +82,19 @@ class OrderedTriplets(NeverListed, BlockTriplets):
         if np.count_nonzero(used) > most * self.n_pairs:
             return Reduction(counts)
         # What goes is all that there is, less what stays.
-        less, pairs, there = self.restrict(used)
+        less, pairs = self.restrict(used)
         sums, weights = self.sweep(ends[0], smoothing, threads, grains)
         staying, part = less.sweep(ends[0][pairs], smoothing, threads, grains)
         weights[pairs] -= part
-        return Reduction(counts, less, pairs, there, weights, sums.alpha - staying.alpha, sums.alpha + staying.alpha)
+        return Reduction(counts, less, pairs, weights, sums.alpha - staying.alpha, sums.alpha + staying.alpha)
 
-    def quadratic_part(self, points, dist, smoothing, threads):
-        """Return (a set with all quadratic triplets, its pairs, its points, their number)."""
-        part = self.reduce(points, (dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
-        return part.triplets, part.pairs, part.points, self.n_triplets - sum(part.counts)
+    def quadratic_part(self, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, the number of these triplets)."""
+        part = self.reduce((dist, dist), (0.0, 0.0), 0.0, 0.0, 1 - smoothing, True, smoothing, threads)
+        return part.triplets, part.pairs, self.n_triplets - sum(part.counts)
 
-    def restrict(self, selection):
-        """Return (the blocks of the selected pairs, the numbers of these pairs, their points)."""
-        blocks, pairs, points = super().restrict(selection)
-        n_positive = blocks._split - blocks._ptr[:-1]
-        n_negative = blocks._ptr[1:] - blocks._split
-        return OrderedTriplets(blocks.second, n_positive, n_negative, self.anchor_weights[points]), pairs, points
+    def _like(self, second, n_positive, n_negative, points):
+        return OrderedTriplets(second, n_positive, n_negative, self.anchor_weights[points])
 
     def quantum(self, largest, gamma):
         """Bound on what rounding to whole grains does to a margin."""
