@@ -46,15 +46,18 @@ def loss_values(margins, gamma):
     return a * b - gamma / 2 * a**2
 
 
-def primal(X, indices, w, gamma, M, lam):
+def primal(X, indices, w, gamma, M, lam, prior=0.0):
     M = as_matrix(M)
     margins = np.einsum("tij,ij->t", matrices(X, indices), M)
-    return w @ loss_values(margins, gamma) + lam / 2 * np.sum(M**2)
+    away = M - (as_matrix(prior) if np.ndim(prior) else prior)
+    return w @ loss_values(margins, gamma) + lam / 2 * np.sum(away**2)
 
 
-def dual(X, indices, w, gamma, alpha, lam, cone):
+def dual(X, indices, w, gamma, alpha, lam, cone, prior=0.0):
     A = np.einsum("t,tij->ij", w * alpha, matrices(X, indices))
-    return w @ (alpha - gamma / 2 * alpha**2) - np.sum(plus(A, cone) ** 2) / (2 * lam)
+    N = as_matrix(prior) if np.ndim(prior) else prior * np.eye(len(A))
+    B = plus(N + A / lam, cone)
+    return w @ (alpha - gamma / 2 * alpha**2) - lam / 2 * np.sum((B - N) * (B + N))
 
 
 def alpha_of(X, indices, gamma, M):
@@ -62,18 +65,18 @@ def alpha_of(X, indices, gamma, M):
     return np.clip((1 - margins) / gamma, 0, 1)
 
 
-def cvxpy_optimum(X, indices, w, gamma, lam, cone):
+def cvxpy_optimum(X, indices, w, gamma, lam, cone, prior=0.0):
     """(M, objective) by clarabel at its tightest tolerances; l(m) = min xi + z^2/(2 gamma), xi + z >= 1 - m."""
     H = matrices(X, indices)
     d, m = H.shape[1], len(H)
     if cone == "psd":
         M = cp.Variable((d, d), PSD=True)
         margins = H.reshape(m, d * d) @ cp.reshape(M, (d * d,), order="C")
-        square = cp.sum_squares(M)
+        square = cp.sum_squares(M - prior)
     else:
         M = cp.Variable(d, nonneg=True)
         margins = np.einsum("tii->ti", H) @ M
-        square = cp.sum_squares(M)
+        square = cp.sum_squares(M - prior)
     xi = cp.Variable(m, nonneg=True)
     constraints, value = [xi >= 1 - margins], w @ xi
     if gamma > 0:

@@ -33,9 +33,12 @@ class Case:
     w: np.ndarray
     gamma: float
     cone: str
+    prior: np.ndarray | None = None
 
 
-def make_case(seed, *, n=14, d=3, m=60, gamma=0.05, cone="psd", weighted=False, scale=1.0, kind="given", n_jobs=1):
+def make_case(
+    seed, *, n=14, d=3, m=60, gamma=0.05, cone="psd", weighted=False, scale=1.0, kind="given", n_jobs=1, prior=None
+):
     """Two noisy classes; given triplets at random among (same class, other class), or nearest neighbours."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
@@ -53,7 +56,10 @@ def make_case(seed, *, n=14, d=3, m=60, gamma=0.05, cone="psd", weighted=False, 
         w = rng.uniform(0.2, 3.0, m) if weighted else w
         T = ts.given_triplets(rows, w if weighted else None)
     loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
-    return Case(ts.Problem(X, T, loss=loss, cone=cone, n_jobs=n_jobs), X, T.indices(), w, gamma, cone)
+    if isinstance(prior, int):  # a random one, of about the size that the triplets ask for
+        prior = random_metric(prior, d, cone, 0.3 / scale**2)
+    problem = ts.Problem(X, T, loss=loss, cone=cone, n_jobs=n_jobs, prior=prior)
+    return Case(problem, X, T.indices(), w, gamma, cone, prior)
 
 
 def random_metric(seed, d, cone, scale=1.0):

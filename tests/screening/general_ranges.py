@@ -11,21 +11,23 @@ import numpy as np
 from triscreen.screening.rules import LINEAR, ZERO
 
 
-def general_form(name, cone, evaluation):
-    """Return (B, weight of M in A, (a, b, c)) of GB, DGB or MID: Q = weight M + B/lam, r^2 = a + b/lam + c/lam^2.
+def general_form(name, cone, evaluation, lam0=None, prior=None):
+    """Return (B, A, (a, b, c)) of GB, DGB or MID: Q = A + B/lam, r^2 = a + b/lam + c/lam^2.
 
-    The evaluation must be of all triplets; b holds the hinge's slack.
+    The evaluation must be of all triplets, at lam0 where there is a prior N (its multiplier is kept: K = A + G0 with
+    G0 = -[lam0 N + A]_- is what [A]_+ is without); b holds the hinge's slack.
     """
     M, A, point = evaluation.M, evaluation.A, evaluation.dual_point
+    N, K = (np.zeros_like(M), point.plus) if prior is None else (prior.core, point.plus - lam0 * prior.core)
     rest = evaluation.slack + cone.cut_off_inner(point, M)
-    MM, PP = float(np.vdot(M, M)), float(np.vdot(point.plus, point.plus))
+    away = M - N
+    MM, PP, MP = float(np.vdot(away, away)), float(np.vdot(K, K)), float(np.vdot(away, K))
     if name == "gb":
-        AA, MA = float(np.vdot(A, A)), float(np.vdot(M, A))
-        return A / 2, 0.5, (MM / 4, evaluation.slack - MA / 2, AA / 4)
-    MP = float(np.vdot(M, point.plus))
+        AA, MA = float(np.vdot(A, A)), float(np.vdot(away, A))
+        return A / 2, (M + N) / 2, (MM / 4, evaluation.slack - MA / 2, AA / 4)
     if name == "dgb":
-        return np.zeros_like(M), 1.0, (MM, 2 * rest - 2 * MP, PP)
-    return point.plus / 2, 0.5, (MM / 4, rest - MP / 2, PP / 4)
+        return np.zeros_like(M), M, (MM, 2 * rest - 2 * MP, PP)
+    return K / 2, (M + N) / 2, (MM / 4, rest - MP / 2, PP / 4)
 
 
 def general_ranges(constant, slope, errors, norms, square, lam0, gamma):

@@ -85,6 +85,27 @@ def make_points(seed):
     return rng, kind, X, y, ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma), cone
 
 
+def make_prior(seed, X, cone):
+    """None for half of the problems; else a prior, adversarial in one way or another."""
+    rng = np.random.default_rng([seed, 1])
+    if rng.uniform() < 0.5:
+        return None
+    dim, size = X.shape[1], 10 ** rng.uniform(-3, 1) / max(float(np.square(X - X.mean(0)).sum(1).mean()), 1e-300)
+    kind = rng.integers(0, 4)
+    if kind == 0:
+        return size * (np.ones(dim) if cone == "diagonal" else np.eye(dim))
+    if kind == 1 and cone == "psd":  # the inverse of the scatter of the points, which keeps their span
+        values, vectors = np.linalg.eigh((X - X.mean(0)).T @ (X - X.mean(0)))
+        weights = 1 / (np.maximum(values, 0.0) + 0.1 * values.max())
+        return size * values.max() * (vectors * weights) @ vectors.T
+    return random_metric(int(rng.integers(100)), dim, cone, size)
+
+
+def lambda_of(problem, rng):
+    """A lambda around which something happens; with a prior `lambda_max` is 100 times what moves it."""
+    return problem._lambda_max * 10 ** (rng.uniform(-2.5, 0.3) - (0 if problem.prior is None else 2))
+
+
 def make_problem(seed):
     """A random problem over nearest neighbours or given triplets; returns (problem, X, description)."""
     rng, kind, X, y, loss, cone = make_points(seed)
@@ -93,7 +114,9 @@ def make_problem(seed):
         T = ts.knn_triplets(X, y, int(rng.integers(1, 6)), n_jobs=1)
     if rng.uniform() < 0.4:
         T = ts.given_triplets(T.indices(), rng.uniform(0.1, 5, T.n_triplets))
-    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=1), X, f"{kind}, {cone}, gamma={loss.gamma:g}"
+    prior = make_prior(seed, X, cone)
+    label = f"{kind}, {cone}, gamma={loss.gamma:g}{', prior' if prior is not None else ''}"
+    return ts.Problem(X, T, loss=loss, cone=cone, n_jobs=1, prior=prior), X, label
 
 
 def with_near_ties(problem, X, best, rng):
@@ -114,7 +137,8 @@ def with_near_ties(problem, X, best, rng):
     if not rows:
         return problem
     T = ts.given_triplets(np.vstack([indices, rows]), np.concatenate([weights, np.full(len(rows), 1e-13)]))
-    return ts.Problem(np.vstack(points), T, loss=problem.loss, cone=problem.cone.name, n_jobs=1)
+    prior = None if problem.prior is None else problem.prior.matrix
+    return ts.Problem(np.vstack(points), T, loss=problem.loss, cone=problem.cone.name, n_jobs=1, prior=prior)
 
 
 def check(problem, zones, exact, counts, label):
@@ -158,8 +182,9 @@ def make_all(seed):
         warnings.simplefilter("ignore", ts.SmallClassWarning)
         T = ts.all_triplets(X, y, int(rng.integers(1, 4)) if rng.uniform() < 0.3 else None, weights, n_jobs=1)
     listed = ts.given_triplets(T.indices(), None if weights is None else weights[T.indices()[:, 0]])
-    problems = (ts.Problem(X, triplets, loss=loss, cone=cone, n_jobs=1) for triplets in (T, listed))
-    return *problems, f"all, {kind}, {cone}, gamma={loss.gamma:g}"
+    prior = make_prior(seed, X, cone)
+    problems = (ts.Problem(X, triplets, loss=loss, cone=cone, n_jobs=1, prior=prior) for triplets in (T, listed))
+    return *problems, f"all, {kind}, {cone}, gamma={loss.gamma:g}{', prior' if prior is not None else ''}"
 
 
 def zones_of(problem, found, dist):
@@ -193,7 +218,7 @@ def sweep_all(seeds):
                 continue
             counts["problems"] += 1
             rng = np.random.default_rng(seed)
-            lam = top * 10 ** rng.uniform(-2.5, 0.3)
+            lam = lambda_of(twin, rng)
             hinge, out = problem.loss.gamma == 0, problem.units.out
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ts.ConvergenceWarning)
@@ -243,7 +268,7 @@ def sweep(seeds):
             continue
         counts["problems"] += 1
         rng = np.random.default_rng(seed)
-        lam = top * 10 ** rng.uniform(-2.5, 0.3)
+        lam = lambda_of(problem, rng)
         if "close" in kind and rng.uniform() < 0.7:
             size = float(np.quantile(problem.norms, rng.uniform()))
             lam = max(size**2 * problem.triplets.total_weight * 10 ** rng.uniform(-2, 2), 1e-12 * top)
@@ -271,6 +296,9 @@ def sweep(seeds):
             "previous": (problem.to_core(previous.M)[0], lam0),
             "optimum": (core, None),
         }
+        if problem.prior is not None:
+            references["prior"] = (problem.prior.core, None)
+            counts["priors"] += 1
         for name, (M, other) in references.items():
             dist = problem.distances(problem.cone.project(M).factor)
             smoothing = 10 ** rng.uniform(-4, 0) if hinge else problem.loss.gamma
@@ -306,27 +334,36 @@ def refused(counts):
 
 def ranges_at(problem, e, lam0, lam, exact, counts, label):
     """Ranges from the previous lambda, tested at this one."""
+    e = problem.at_lambda(e, lam0)
     gamma, norms = problem.loss.gamma, problem.norms * problem.rounding.norm_factor + problem.rounding.norm_offset
     margins, errors, _dist = margins_at(problem, e.M)
     gap = e.slack + problem.cone.gap(e.M, e.dual_point, lam0) + gap_error(problem.rounding, e, lam0)
     eps = np.sqrt(2 * gap / lam0) + problem.rounding.element(e.M)
-    found = {"rrpb": rrpb_ranges(margins, errors, norms, float(np.linalg.norm(e.M)), lam0, eps, gamma)}
+    N, of_prior, prior_errors, given = 0.0, 0.0, 0.0, None
+    if problem.prior is not None:
+        N, eps = problem.prior.core, eps + problem.prior.error
+        of_prior, prior_errors, _ = given = margins_at(problem, N)
+        given = given[:2]
+    away, doubt = margins - of_prior, errors + prior_errors
+    found = {"rrpb": rrpb_ranges(away, doubt, norms, float(np.linalg.norm(e.M - N)), lam0, eps, gamma, given)}
     plus, plus_errors, _ = margins_at(problem, e.dual_point.plus)
-    minus, minus_errors, _ = margins_at(problem, e.dual_point.plus - e.A)
-    dA, more = problem.rounding.matrix(e.A, e.sums.alpha), 1e-6
-    slopes = {
-        "gb": ((plus - minus) / 2, (plus_errors + minus_errors) / 2),
-        "dgb": (np.zeros_like(plus), np.zeros_like(plus)),
-        "mid": (plus / 2, plus_errors / 2),
+    minus, minus_errors, _ = margins_at(problem, e.dual_point.plus - e.pull)
+    dA, more = problem.rounding.pull(e.pull, e.sums.alpha, 6 * lam0), 1e-6
+    half, half_errors = lam0 * of_prior / 2, lam0 * prior_errors / 2
+    middle = (margins + of_prior) / 2, (errors + prior_errors) / 2
+    forms = {
+        "gb": ((plus - minus) / 2 - half, (plus_errors + minus_errors) / 2 + half_errors, *middle),
+        "dgb": (np.zeros_like(plus), np.zeros_like(plus), margins, errors),
+        "mid": (plus / 2 - half, plus_errors / 2 + half_errors, *middle),
     }
-    for name, (slope, slope_error) in slopes.items():
-        _, weight, square = general_form(name, problem.cone, e)
+    for name, (slope, slope_error, constant, constant_error) in forms.items():
+        _, _, square = general_form(name, problem.cone, e, lam0, problem.prior)
         # Safe side: (r + dA/lam)^2 <= (1 + t) r^2 + (1 + 1/t) (dA/lam)^2, and the gap's error at the worst of three
         # lambdas.
-        worst = max(gap_error(problem.rounding, e, v) for v in (0.2 * lam0, lam0, 5 * lam0))
+        worst = max(gap_error(problem.rounding, problem.at_lambda(e, v), v) for v in (0.2 * lam0, lam0, 5 * lam0))
         a, b, c = (x * (1 + more) for x in square)
         square = (a, b + 2 * worst, c + (1 + 1 / more) * dA**2)
-        found[name] = general_ranges(weight * margins, slope, (errors, slope_error), norms, square, lam0, gamma)
+        found[name] = general_ranges(constant, slope, (constant_error, slope_error), norms, square, lam0, gamma)
     for name, intervals in found.items():
         zones = np.zeros(len(margins), dtype=np.int8)
         for zone, (low, high) in intervals.items():

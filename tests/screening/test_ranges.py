@@ -37,16 +37,21 @@ def compare(ranges, decided_at, lam0, clear=1e-5):
             lam *= direction
 
 
-@given(st.integers(0, 10**6), st.floats(0, 0.2), st.floats(-1, 1), st.sampled_from([0.05, 0.5, 0.0]))
-def test_rrpb_intervals(seed, eps, log_size, gamma):
+@given(
+    st.integers(0, 10**6), st.floats(0, 0.2), st.floats(-1, 1), st.sampled_from([0.05, 0.5, 0.0]),
+    st.sampled_from([None, 0.1, 1.0, 10.0]),
+)  # fmt: skip
+def test_rrpb_intervals(seed, eps, log_size, gamma, of_prior):
     rng = np.random.default_rng(seed)
     size, lam0, n = 10**log_size, 3.0, 400
     norms = 10 ** rng.uniform(-2, 1.5, n)
     margins = size * norms * rng.uniform(-1, 1, n)
-    ranges = rrpb_ranges(margins, np.zeros(n), norms, size, lam0, eps * size, gamma)
+    b = np.zeros(n) if of_prior is None else of_prior * norms * rng.uniform(-1, 1, n)
+    prior = None if of_prior is None else (b, np.zeros(n))
+    ranges = rrpb_ranges(margins, np.zeros(n), norms, size, lam0, eps * size, gamma, prior)
 
     def margin_at(lam):
-        return (lam0 + lam) / (2 * lam) * margins
+        return b + (lam0 + lam) / (2 * lam) * margins
 
     def radius_at(lam):
         change = abs(lam0 - lam)
@@ -64,13 +69,13 @@ def test_general_intervals(cone, name, seed):
     lam0 = 0.2 * problem.lambda_max()
     M = random_metric(seed, 3, cone, 0.05)
     e = problem.evaluate(M, problem.distances(problem.cone.project(M).factor), lam0, 0.3)
-    B, weight, square = general_form(name, problem.cone, e)
+    B, A, square = general_form(name, problem.cone, e)
     H = np.einsum("ti,tj->tij", *[case.X[case.indices[:, 0]] - case.X[case.indices[:, 2]]] * 2)
     H -= np.einsum("ti,tj->tij", *[case.X[case.indices[:, 0]] - case.X[case.indices[:, 1]]] * 2)
     if cone == "diagonal":
         H = np.einsum("tii->ti", H)
     flat = H.reshape(len(H), -1)
-    hA, hB = weight * flat @ M.ravel(), flat @ B.ravel()
+    hA, hB = flat @ A.ravel(), flat @ B.ravel()
     zero = np.zeros(len(H))
     ranges = general_ranges(hA, hB, (zero, zero), problem.norms, square, lam0, 0.3)
 
@@ -80,7 +85,7 @@ def test_general_intervals(cone, name, seed):
     # the general form is the sphere itself, for every lambda
     for lam in (0.5 * lam0, lam0, 3 * lam0):
         sphere = sphere_at(lam)
-        assert weight * M + B / lam == pytest.approx(sphere.center, abs=1e-12 * np.abs(sphere.center).max())
+        assert A + B / lam == pytest.approx(sphere.center, abs=1e-12 * np.abs(sphere.center).max())
         a, b, c = square
         assert a + b / lam + c / lam**2 == pytest.approx(sphere.radius**2, rel=1e-9)
 

@@ -16,7 +16,7 @@ from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import Threads, chunk_bounds
 from triscreen.problem.cones import Projection
 from triscreen.problem.gap import Gap
-from triscreen.problem.rounding import Rounding
+from triscreen.problem.rounding import Rounding, trace
 from triscreen.problem.units import MATRIX, METRIC, POINT, Units
 from triscreen.triplets import Sums
 
@@ -33,9 +33,11 @@ class Evaluation(Gap):
         Where, and the pair distances there.
     sums : Sums
     A : array
-        sum_t w_t alpha_t H_t; the smoothed objective has the gradient lam M - A.
+        sum_t w_t alpha_t H_t.
+    pull : array
+        A + lam N, or A without a prior N: the smoothed objective has the gradient lam M - pull.
     dual_point : Projection
-        [A]_+, from which M(alpha) = [A]_+ / lam.
+        [pull]_+, from which M(alpha) = [pull]_+ / lam.
     objective : float
         The smoothed problem's objective, which solvers descend on (for a smoothed hinge: the primal).
     primal, dual, gap : float
@@ -44,12 +46,15 @@ class Evaluation(Gap):
         The part of the gap that the smoothing costs (zero for a smoothed hinge).
     weights : array or None
         The pair weights that A was made of, if it was made here.
+    floor : float
+        See `Gap`.
     """
 
     M: np.ndarray
     dist: np.ndarray = field(repr=False)
     sums: Sums
     A: np.ndarray = field(repr=False)
+    pull: np.ndarray = field(repr=False)
     dual_point: Projection = field(repr=False)
     objective: float
     primal: float
@@ -57,13 +62,18 @@ class Evaluation(Gap):
     gap: float
     slack: float
     weights: np.ndarray | None = field(default=None, repr=False)
+    floor: float = 0.0
+
+    def gradient(self, lam):
+        """Return the gradient of the smoothed objective, lam M - pull."""
+        return lam * self.M - self.pull
 
     def target(self, lam):
-        """Return A/lam: the metric at which the gradient lam M - A vanishes, in the cone or not."""
-        return self.A / lam
+        """Return pull/lam (A/lam without a prior): the metric where the gradient vanishes, in the cone or not."""
+        return self.pull / lam
 
     def projected(self, lam):
-        """Return M(alpha) = [A]_+ / lam, the target projected onto the cone."""
+        """Return M(alpha) = [pull]_+ / lam, the target projected onto the cone."""
         return self.dual_point.plus / lam
 
     def out_of(self, units):
@@ -73,7 +83,8 @@ class Evaluation(Gap):
         values, vectors = self.dual_point.negative
         plus, factor = units.out(self.dual_point.plus, MATRIX), units.out(self.dual_point.factor, POINT)
         point = Projection(plus, factor, (units.out(values, MATRIX), vectors))
-        return replace(self, M=units.out(self.M, METRIC), A=units.out(self.A, MATRIX), dual_point=point)
+        matrices = {"A": units.out(self.A, MATRIX), "pull": units.out(self.pull, MATRIX)}
+        return replace(self, M=units.out(self.M, METRIC), dual_point=point, **matrices)
 
 
 class Engine:
@@ -94,6 +105,7 @@ class Engine:
 
     point_error = 4  # the points are exact to so many units of rounding; see triscreen.problem.rounding
     units = Units()
+    prior = None  # a `Prior`: what the regulariser pulls to, if not to zero
 
     def __init__(self, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):
         self.triplets, self.loss, self.cone, self.threads = triplets, loss, cone, threads
@@ -118,12 +130,22 @@ class Engine:
 
     def objective(self, M, lam, sums):
         """Return the smoothed objective at M, where the sweep gave these sums."""
-        return sums.loss + self._linear_loss(M) + 0.5 * lam * float(np.vdot(M, M))
+        return sums.loss + self._linear_loss(M) + self.penalty(M, lam)
+
+    def penalty(self, M, lam):
+        """Return the regulariser, (lam/2) |M - N|^2."""
+        away = M if self.prior is None else M - self.prior.core
+        return 0.5 * lam * float(np.vdot(away, away))
+
+    def pull(self, A, lam):
+        """Return A + lam N."""
+        return A if self.prior is None else A + lam * self.prior.core
 
     def slope(self, M, step, lam, pair_weights, dist_step):
         """Return the derivative of the smoothed objective at M along a step under which pair distances change so."""
         fixed = 0.0 if self.linear_matrix is None else float(np.vdot(self.linear_matrix, step))
-        return lam * float(np.vdot(M, step)) - self.triplets.inner(pair_weights, dist_step, self.cone) - fixed
+        away = M if self.prior is None else M - self.prior.core
+        return lam * float(np.vdot(away, step)) - self.triplets.inner(pair_weights, dist_step, self.cone) - fixed
 
     def evaluate(self, M, dist, lam, smoothing, swept=None, A=None):
         """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep, and A) are known."""
@@ -132,8 +154,8 @@ class Engine:
             A = self.assemble(pair_weights)
             if self.linear_matrix is not None:
                 A = A + self.linear_matrix
-        projection = self.cone.project(A)
-        penalty = 0.5 * lam * float(np.vdot(M, M))
+        pull = self.pull(A, lam)
+        projection = self.cone.project(pull)
         slack = self.loss.slack(sums)
         dual_term = self.loss.dual_term(sums) + (1 - 0.5 * self.loss.gamma) * self.linear_weight
         return Evaluation(
@@ -141,21 +163,63 @@ class Engine:
             dist=dist,
             sums=sums,
             A=A,
+            pull=pull,
             dual_point=projection,
             objective=self.objective(M, lam, sums),
-            primal=self.loss.value(sums) + self._linear_loss(M) + penalty,
-            dual=dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam),
+            primal=self.loss.value(sums) + self._linear_loss(M) + self.penalty(M, lam),
+            dual=dual_term - self.dual_penalty(projection, lam),
             gap=slack + self.cone.gap(M, projection, lam),
             slack=slack,
             weights=pair_weights,
+            floor=0.0 if self.prior is None else self.prior.floor,
         )
+
+    def dual_penalty(self, projection, lam):
+        """Return (lam/2) <[B]_+ - N, [B]_+ + N>, what the dual loses; B the target that was projected."""
+        plus = projection.plus
+        if self.prior is None:
+            return float(np.vdot(plus, plus)) / (2 * lam)
+        plus = plus / lam
+        return 0.5 * lam * float(np.vdot(plus - self.prior.core, plus + self.prior.core))
 
     def nothing(self, lam):
         """Return the `Evaluation` at M = 0 with every alpha 0: what is known without any work, a relative gap of 1."""
         M, smoothing = np.zeros(self.shape), self.loss.smoothings[0]
-        value = self.triplets.total_weight * self.loss(0.0)
-        sums = Sums(smoothing, value, 0.0, 0.0)
-        return Evaluation(M, None, sums, M, self.cone.project(M), value, value, 0.0, value, value)
+        slack = self.triplets.total_weight * self.loss(0.0)
+        value, pull = slack + self.penalty(M, lam), self.pull(M, lam)
+        floor = 0.0 if self.prior is None else self.prior.floor
+        return Evaluation(
+            M, None, Sums(smoothing, slack, 0.0, 0.0), M, pull, self.cone.project(pull), value, value, 0.0, value,
+            slack, floor=floor,
+        )  # fmt: skip
+
+    def at_lambda(self, evaluation, lam):
+        """Return an evaluation whose slack and dual point are those of its M and alphas at another lambda.
+
+        Without a prior these do not depend on lambda, and it is the same one.
+        """
+        if self.prior is None:
+            return evaluation
+        swept = (evaluation.sums, evaluation.weights)
+        return self.evaluate(evaluation.M, evaluation.dist, lam, evaluation.sums.smoothing, swept, evaluation.A)
+
+    def scaled(self, M, dist, scale):
+        """Return N + scale (M - N) and its pair distances, from those of M."""
+        if self.prior is None:
+            return scale * M, scale * dist
+        N, own = self.prior.core, self.prior_distances
+        return N + scale * (M - N), own + scale * (dist - own)
+
+    def scaled_error(self, error, scale):
+        """Bound on the error of a margin there, from that of a margin at M."""
+        if self.prior is None:
+            return scale * error
+        return scale * error + abs(1 - scale) * self.rounding.margin(self.prior_distances, trace(self.prior.core))
+
+    @cached_property
+    def prior_distances(self):
+        """Pair distances under the prior: 8 bytes a pair where these are listed."""
+        return self.distances(self.prior.factor)
 
     def restrict(self, triplets, pairs):
         """Return the engine of a smaller set; its constant matrix and weight are still those of this one."""
@@ -168,7 +232,7 @@ class Engine:
             self.linear_weight,
             self.share * triplets.n_pairs / max(1, self.triplets.n_pairs),
         )
-        less.point_error, less.units = self.point_error, self.units
+        less.point_error, less.units, less.prior = self.point_error, self.units, self.prior
         less.rounding = self.rounding.reduced(self.rounding.linear_error, triplets, pairs)
         return less
 
@@ -190,7 +254,8 @@ class Engine:
     @cached_property
     def rounding(self):
         """Bounds on what rounding does to this engine's numbers."""
-        return Rounding(self.triplets, self.loss, self.cone, self.point_error, self.threads)
+        error = 0.0 if self.prior is None else self.prior.error
+        return Rounding(self.triplets, self.loss, self.cone, self.point_error, self.threads, error)
 
     @cached_property
     def norms(self):

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 
 class Gap:
-    """For whatever has a ``primal`` and a ``gap``: of an evaluation, a certificate, a solution, a lambda of a path."""
+    """For whatever has a ``primal`` and a ``gap``: of an evaluation, a certificate, a solution, a lambda of a path.
+
+    ``floor``: what a gap is relative to at least; zero without a prior (`triscreen.problem.prior`).
+    """
+
+    floor = 0.0
 
     @property
     def scale(self):
-        """What the gap is relative to: |primal|."""
-        return abs(self.primal)
+        """What the gap is relative to: |primal|, or the floor where that is larger."""
+        return max(abs(self.primal), self.floor)
 
     @property
     def rel_gap(self):
-        """gap / |primal|."""
+        """gap / scale."""
         return self.gap / self.scale
 
     def within(self, tol, rounding=0.0):
-        """Is the gap, and what rounding may have hidden of it, at most tol |primal|?"""
+        """Is the gap, and what rounding may have hidden of it, at most tol times the scale?"""
         return bool(max(self.gap, rounding) <= tol * self.scale)

@@ -1,6 +1,6 @@
 """The problem and its certificate.
 
-    primal  P(M) = sum_t w_t l(m_t(M)) + (lam/2) |M|^2          over M in the cone
+    primal  P(M) = sum_t w_t l(m_t(M)) + (lam/2) |M|^2          over M in the cone   (a prior: (lam/2) |M - N|^2)
     dual    D(a) = sum_t w_t (a_t - (g/2) a_t^2) - |[A(a)]_+|^2 / (2 lam),   A(a) = sum_t w_t a_t H_t,  0 <= a_t <= 1
     gap     P(M) - D(a) = sum_t w_t [l(m_t) - a_t (1 - m_t) + (g/2) a_t^2] + <-[A]_-, M> + (lam/2) |M - [A]_+/lam|^2
 
@@ -10,7 +10,7 @@ weights.
 
 Solvers work on *core* elements of the cone, in the coordinates of `Problem.points` (centred, and rotated into the span
 of the data where that pays), and in its units of length (`triscreen.problem.units`; where these are not the user's,
-lambda is not, either). Users see M in the coordinates of X.
+lambda is not, either). Users see M in the coordinates of X. What a prior changes is in `triscreen.problem.prior`.
 
 References
 ----------
@@ -34,6 +34,7 @@ from triscreen.problem.cones import make_cone
 from triscreen.problem.engine import Engine
 from triscreen.problem.gap import Gap
 from triscreen.problem.losses import SmoothedHinge, check_loss
+from triscreen.problem.prior import CLOSE, check_prior, is_apart, make_prior
 from triscreen.problem.span import span_basis
 from triscreen.problem.units import LAMBDA, MATRIX, METRIC, POINT, Units
 from triscreen.triplets import TripletSet
@@ -57,15 +58,18 @@ class Certificate(Gap):
     gap : float
         Their difference, computed as a sum of non-negative terms; |M - M*|_F <= sqrt(2 gap / lam).
     rel_gap : float
-        gap / |primal|.
+        gap / |primal| (with a prior: or the floor, where that is larger).
     rounding : float
         The exact gap exceeds the computed one by no more than this, whatever the data (`triscreen.problem.rounding`).
+    floor : float
+        With a prior, what the gap is relative to at least: 1e-3 times the loss of M = 0.
     """
 
     primal: float
     dual: float
     gap: float
     rounding: float
+    floor: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,9 @@ class Problem(Engine):
     memory_budget : float or None
         Bytes that the problem and whatever is done with it (solve, path, screening) may take at most; more is refused
         before work starts.
+    prior : None, "identity" or array
+        N of the regulariser (lam/2) |M - N|^2, taken as it is: a matrix (d, d) in the cone (for the diagonal cone its
+        diagonal). For large lam the optimum is N, where a path begins. None: the paper's problem, N = 0.
 
     Attributes
     ----------
@@ -133,7 +140,7 @@ class Problem(Engine):
     (True, (4, 4))
     """
 
-    def __init__(self, X, triplets, loss=None, cone="psd", n_jobs=None, memory_budget=None):
+    def __init__(self, X, triplets, loss=None, cone="psd", n_jobs=None, memory_budget=None, *, prior=None):
         loss = check_loss(SmoothedHinge() if loss is None else loss)
         cone = make_cone(cone)
         threads = Threads(n_jobs)
@@ -151,6 +158,7 @@ class Problem(Engine):
                 f"{_LARGEST_GAMMA:g} only"
             )
         self.n_points, self.n_features = X.shape
+        N = check_prior(prior, cone, self.n_features)
         self._check_memory(cone, triplets, threads.n_jobs)
         if self.memory_budget is not None:
             left = self.memory_budget - self._bytes_of_points(cone)
@@ -164,10 +172,15 @@ class Problem(Engine):
         if cone.name == "psd":
             with single_threaded_blas():
                 self.basis = span_basis(centred)
+                if N is not None and self.basis is not None and not is_apart(N, self.basis):
+                    self.basis = None
                 if self.basis is not None:
                     points = centred @ self.basis
                     self.point_error += 2 * self.n_features
         super().__init__(triplets.over(points), loss, cone, threads)
+        if N is not None:
+            with single_threaded_blas():
+                self.prior = make_prior(N, cone, self.basis, self.units, triplets.total_weight * loss(0.0))
 
     @property
     def points(self):
@@ -204,13 +217,13 @@ class Problem(Engine):
             (value, dual_term, slack), pair_weights = self.triplets.sweep_alpha(
                 dist, alpha, self.loss.gamma, self.threads
             )
-            A = self.assemble(pair_weights)
-            projection = self.cone.project(A)
+            pull = self.pull(self.assemble(pair_weights), lam)
+            projection = self.cone.project(pull)
             gap = slack + self.cone.gap(core, projection, lam)
-            primal = value + 0.5 * lam * float(np.vdot(core, core))
-            dual = dual_term - float(np.vdot(projection.plus, projection.plus)) / (2 * lam)
-            error = self.rounding.gap(core, A, projection.plus, dist, gap, self.triplets.total_weight, lam, False)
-            return Certificate(primal + beyond, dual, gap + beyond, float(error))
+            primal = value + self.penalty(core, lam)
+            dual = dual_term - self.dual_penalty(projection, lam)
+            error = self.rounding.gap(core, pull, projection.plus, dist, gap, self.triplets.total_weight, lam, False)
+            return Certificate(primal + beyond, dual, gap + beyond, float(error), self.floor)
         best = None
         for smoothing in self.loss.smoothings:
             try:
@@ -221,8 +234,8 @@ class Problem(Engine):
                 break
             best = now if best is None or now.gap < best.gap else best
         own = best.sums.smoothing == self.loss.gamma
-        error = self.rounding.gap(core, best.A, best.dual_point.plus, dist, best.gap, best.sums.alpha, lam, own)
-        return Certificate(best.primal + beyond, best.dual, best.gap + beyond, float(error))
+        error = self.rounding.gap(core, best.pull, best.dual_point.plus, dist, best.gap, best.sums.alpha, lam, own)
+        return Certificate(best.primal + beyond, best.dual, best.gap + beyond, float(error), self.floor)
 
     @single_threaded_blas()
     def value(self, M, lam):
@@ -234,7 +247,8 @@ class Problem(Engine):
     def gradient(self, M, lam):
         """Return the gradient of P at M, in the coordinates of X (for the hinge: of a smoothed one, s = 1e-12)."""
         M, evaluation, _ = self._evaluate_at(M, lam)
-        return lam * M - self.units.out(self._rotated_back(evaluation.A), MATRIX)
+        away = M if self.prior is None else M - self.prior.matrix
+        return lam * away - self.units.out(self._rotated_back(evaluation.A), MATRIX)
 
     @single_threaded_blas()
     def lambda_max(self):
@@ -242,8 +256,17 @@ class Problem(Engine):
 
         From lambda_max / (1 - gamma) on (gamma < 1), every triplet is in the linear part of the loss and the optimum is
         S_+ / lam exactly. It is 0, with a warning, where S has no positive part: then M* = 0 for every lambda.
+
+        With a prior N it is the lambda at which the optimum is proven to lie within 1 % of |N| of it; 0, with a
+        warning, where N satisfies every triplet: then M* = N for every lambda.
         """
-        if self._lambda_max == 0:
+        if self._lambda_max == 0 and self.prior is not None:
+            warnings.warn(
+                "the prior satisfies every triplet: it is optimal for every lambda",
+                DegenerateProblemWarning,
+                stacklevel=3,
+            )
+        elif self._lambda_max == 0:
             warnings.warn(
                 "the sum of all H is negative semi-definite: M = 0 is optimal for every lambda (on the whole, the "
                 "points are closer to their negatives than to their positives in every direction)",
@@ -261,8 +284,28 @@ class Problem(Engine):
         return pair_weights, S, self.cone.project(S)
 
     @cached_property
+    def at_prior(self):
+        """The evaluation at the prior, for any lambda: its sums and A do not depend on that."""
+        return self.evaluate(self.prior.core, self.prior_distances, 1.0, self.loss.smoothings[-1])
+
+    def start(self, lam):
+        """Return the projection of where a path begins: M(alpha) for the alphas of M = 0, or of the prior."""
+        if self.prior is None:
+            return self.cone.project(self._sum_of_h[1] / lam)
+        return self.cone.project(self.prior.core + self.at_prior.A / lam)
+
+    @property
+    def floor(self):
+        """What a gap is relative to at least."""
+        return 0.0 if self.prior is None else self.prior.floor
+
+    @cached_property
     def _lambda_max(self):
         """As it is inside."""
+        if self.prior is not None:
+            now, close = self.at_prior, CLOSE * float(np.linalg.norm(self.prior.core))
+            size, error = float(np.linalg.norm(now.A)), self.rounding.matrix(now.A, now.sums.alpha)
+            return 0.0 if size == 0 and now.slack == 0 else (size + error) / close + now.slack / close**2
         pair_weights, _, projection = self._sum_of_h
         factor = projection.factor
         # Eigenvalues that rounding alone can explain are zero.
@@ -278,6 +321,7 @@ class Problem(Engine):
         with np.errstate(divide="ignore", over="ignore"):
             size = 4 * self.triplets.total_weight * self.triplets.largest_square  # |M(alpha)| is at most that / lam
             size = float(np.divide(size, inside))
+            size += 0.0 if self.prior is None else float(np.linalg.norm(self.prior.core))
         if size > _LARGEST_INSIDE or self.units.out(size, METRIC) > _LARGEST_METRIC:
             raise InputError(f"lam={lam!r}: lam is too small for points of this size, M would overflow")
         if not inside < np.inf:
@@ -301,11 +345,14 @@ class Problem(Engine):
         core = self.basis.T @ M @ self.basis
         core = 0.5 * (core + core.T)
         rest = M - self.basis @ core @ self.basis.T
+        if self.prior is not None:
+            rest -= self.units.into(self.prior.outside, METRIC)
         return core, float(np.vdot(rest, rest))
 
     def from_core(self, core):
         """Return a core element in the coordinates of X."""
-        return self.units.out(self._rotated_back(core), METRIC)
+        M = self.units.out(self._rotated_back(core), METRIC)
+        return M if self.prior is None or self.prior.outside is None else M + self.prior.outside
 
     def _rotated_back(self, core):
         if self.basis is None:

@@ -13,6 +13,7 @@ Every bound is a constant times u times magnitudes, valid for any order of summa
   and the points, so |dA| <= 2 K u (sum_t w_t a_t) g with g the largest |x_a - x_b| (|x_a| + |x_b|) over pairs and
   K = points + most pairs at a point + most triplets at a pair + 8s + k. Constant parts of a reduced problem add the
   bound they were made with, the eigendecomposition adds 32 s u |A|. The alphas are exact: any number in [0, 1] will do.
+  A prior N with an error dN (`triscreen.problem.prior`) makes it |dA| + lam |dN| of A + lam N, which then stands for A.
 * **Gap.** As a function of A it has the gradient M(a) - M, so it is off by
   |M - M(a)| |dA| + |dA|^2/(2 lam) + |[A]_-| |dM|, with |dM| <= 32 s u trace(M) between M and the factor that its
   distances came from. Alphas from margins that are off by e cost another 3 W e^2/g (smoothed hinge, W the weight of all
@@ -40,10 +41,13 @@ class Rounding:
     point_error : float
         k above.
     threads : Threads
+    prior_error : float
+        |dN| above.
     """
 
-    def __init__(self, triplets, loss, cone, point_error, threads):
+    def __init__(self, triplets, loss, cone, point_error, threads, prior_error=0.0):
         self.triplets, self.loss, self.cone, self._threads = triplets, loss, cone, threads
+        self.prior_error = prior_error
         self.linear_error = 0.0
         dim, largest = triplets.dim, float(np.sqrt(triplets.largest_square))
         self._largest = largest
@@ -73,7 +77,7 @@ class Rounding:
             if self._reach is not None:
                 less._reach = self._reach[pairs]
             elif triplets.lists_pairs:
-                less = Rounding(triplets, self.loss, self.cone, self._point_error, self._threads)
+                less = Rounding(triplets, self.loss, self.cone, self._point_error, self._threads, self.prior_error)
         less.linear_error = linear_error
         return less
 
@@ -84,7 +88,7 @@ class Rounding:
 
     def element(self, M):
         """Bound on |M - F F'| for the factor that M's distances came from."""
-        return 32 * self._dim * U * float(M.sum() if M.ndim == 1 else np.trace(M))
+        return 32 * self._dim * U * trace(M)
 
     def sum_of_h(self, weight):
         """Bound on the error of sum_t w_t a_t H_t with sum_t w_t a_t = weight."""
@@ -93,6 +97,10 @@ class Rounding:
     def matrix(self, A, weight):
         """Bound on |A - its exact value|, the eigendecomposition of A included."""
         return self.sum_of_h(weight) + self.linear_error + 32 * self._dim * U * float(np.linalg.norm(A))
+
+    def pull(self, pull, weight, lam):
+        """Bound on |A + lam N - its exact value|, its eigendecomposition included."""
+        return self.matrix(pull, weight) + lam * self.prior_error
 
     def margin(self, dist, trace):
         """Bound on the error of any margin under F F' (by the largest distance and the farthest pair)."""
@@ -105,13 +113,13 @@ class Rounding:
             longest, gamma
         )
 
-    def gap(self, M, A, plus, dist, gap, weight, lam, own_alpha):
+    def gap(self, M, pull, plus, dist, gap, weight, lam, own_alpha):
         """Bound on how much the exact gap may exceed the computed one.
 
         Parameters
         ----------
-        M, A, plus, dist : arrays
-            Where; A and its projection; the pair distances under M.
+        M, pull, plus, dist : arrays
+            Where; A + lam N and its projection; the pair distances under M.
         gap : float
             As computed.
         weight : float
@@ -119,10 +127,10 @@ class Rounding:
         own_alpha : bool
             Do the alphas come from the margins of M by the loss's own gamma?
         """
-        dA = self.matrix(A, weight)
+        dA = self.pull(pull, weight, lam)
         away = float(np.linalg.norm(M - plus / lam))
-        minus = float(np.linalg.norm(A - plus))
-        e = self.margin(dist, max(0.0, _trace(M)))
+        minus = float(np.linalg.norm(pull - plus))
+        e = self.margin(dist, max(0.0, trace(M)))
         total, gamma = self.triplets.total_weight, self.loss.gamma
         slack = 3 * total * (e + 4 * U * gamma) ** 2 / gamma if own_alpha else total * e
         return away * dA + dA * dA / (2 * lam) + minus * self.element(M) + slack + 1e-13 * gap
@@ -133,8 +141,9 @@ def gap_error(rounding, evaluation, lam):
     gap = evaluation.slack + rounding.cone.gap(evaluation.M, evaluation.dual_point, lam)
     own = evaluation.sums.smoothing == rounding.loss.gamma
     plus, weight = evaluation.dual_point.plus, evaluation.sums.alpha
-    return rounding.gap(evaluation.M, evaluation.A, plus, evaluation.dist, gap, weight, lam, own)
+    return rounding.gap(evaluation.M, evaluation.pull, plus, evaluation.dist, gap, weight, lam, own)
 
 
-def _trace(M):
+def trace(M):
+    """Return the trace of a core element."""
     return float(M.sum() if M.ndim == 1 else np.trace(M))

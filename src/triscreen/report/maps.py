@@ -68,9 +68,13 @@ def range_map(problem, path, stops):
         evaluation, bound = reference.evaluate(problem, lam)
         eps = np.sqrt(2 * (evaluation.gap + bound) / lam) + problem.rounding.element(reference.M)
         margins = reference.dist[negative] - reference.dist[positive]
-        errors = np.full(len(margins), reference.margin_error(problem))
-        size = float(np.linalg.norm(reference.M))
-        ranges = rrpb_ranges(margins, errors, norms, size, lam, float(eps), problem.loss.gamma)
+        errors, away, prior = np.full(len(margins), reference.margin_error(problem)), reference.M, problem.prior
+        if prior is not None:
+            eps, away, own = eps + prior.error, reference.M - prior.core, problem.prior_distances
+            prior = own[negative] - own[positive], np.full(len(margins), problem.scaled_error(0.0, 0.0))
+            margins, errors = margins - prior[0], errors + prior[1]
+        size = float(np.linalg.norm(away))
+        ranges = rrpb_ranges(margins, errors, norms, size, lam, float(eps), problem.loss.gamma, prior)
         for low, high in ranges.values():
             some = low < high
             row += np.searchsorted(np.sort(low[some]), lambdas, "left")

@@ -129,7 +129,7 @@ class Screener:
         radius = sphere.safe_radius(self.rounding, evaluation, self.lam)
         if self.screening.include_solution:
             # Both the gap and its rounding may be tol P at the end, and P no more than now.
-            radius += np.sqrt(4 * self.tol * abs(evaluation.primal) / ((1 - self.tol) * self.lam))
+            radius += np.sqrt(4 * self.tol * evaluation.scale / ((1 - self.tol) * self.lam))
         return float(radius)
 
     def _apply(self, sphere, evaluation, n_iter):

@@ -18,29 +18,36 @@ from triscreen.screening.rules import LINEAR, ZERO
 _SHORTER = 1e-9
 
 
-def rrpb_ranges(margins, errors, norms, size, lam0, eps, gamma):
+def rrpb_ranges(margins, errors, norms, size, lam0, eps, gamma, prior=None):
     """Return {zone: (low, high)} for RRPB from M0 with |M0 - M0*| <= eps.
 
     Parameters
     ----------
     margins, errors : arrays
-        <H, M0> and bounds of their errors.
+        <H, M0> and bounds of their errors (with a prior N: <H, M0 - N>).
     norms : array
         Upper bounds of |H|.
     size : float
-        |M0|.
+        |M0| (with a prior: |M0 - N|).
+    lam0, eps, gamma : float
+    prior : pair of arrays, optional
+        <H, N> and bounds of their errors.
     """
-    mN, eN, c = size * norms, 2 * eps * norms, 1.0 - gamma
-    with np.errstate(divide="ignore", invalid="ignore"):
-        h = margins - errors
-        factor = h + mN - 2
+    of_prior, more = (0.0, 0.0) if prior is None else prior
+    mN, eN = size * norms, 2 * eps * norms
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # lam (2 margin - ...) on both sides: the margin of RRPB's centre is <H, N> + (lam0 + lam)/(2 lam) <H, M0 - N>.
+        h, rest = margins - errors, 2 * (1.0 - (of_prior - more))
+        factor = h + mN - rest
         low = np.where(factor > 0, lam0 * (mN - h + eN) / factor, np.inf)
-        high = np.where(h + mN > 0, lam0 * (h + mN) / (mN - h + 2 + eN), 0.0)
+        factor = mN - h + rest + eN
+        high = np.where(factor > 0, lam0 * (h + mN) / factor, np.inf)
+        high = np.where((factor == 0) & (h + mN <= 0), 0.0, high)
         zero = _around(low, high, lam0)
-        h = margins + errors
-        factor = 2 * c - h + mN
+        h, rest = margins + errors, 2 * (1.0 - gamma - (of_prior + more))
+        factor = rest - h + mN
         low = np.where(factor > 0, lam0 * (h + mN + eN) / factor, np.inf)
-        factor = 2 * c - h - mN - eN
+        factor = rest - h - mN - eN
         # Above lam0: lam * factor > lam0 (h - mN), where the right side is <= 0.
         high = np.where(factor >= 0, np.inf, lam0 * (mN - h) / -factor)
         high = np.where((factor >= 0) & (h - mN > 0), 0.0, high)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triscreen.problem.rounding import U, gap_error
+from triscreen.problem.rounding import U, gap_error, trace
 from triscreen.problem.units import FACTOR, METRIC
 
 
@@ -187,6 +187,8 @@ class CDGB(Sphere):
         # Both objectives subtracted: their slack, triplet by triplet, is not known.
         there = engine.evaluate(evaluation.projected(lam), dist / lam, lam, smoothing)
         size = abs(there.primal) + abs(evaluation.dual) + engine.linear_weight
+        if engine.prior is not None:  # its part of both is a difference of squares
+            size += lam * (_square(engine.prior.core) + _square(there.M))
         gap = max(0.0, there.primal - evaluation.dual) + 1e-12 * size
         return cls.at(engine.cone, evaluation, lam, gap, dist), engine.share
 
@@ -202,48 +204,55 @@ class CDGB(Sphere):
 class RPB(Sphere):
     """Regularization path bound (Theorem RPB), from the exact optimum M0 at lam0.
 
-    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0|. Safe: r + o, if the optimum were exact.
+    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0|; with a prior N the same of M0 - N, around N. Safe:
+    r + o, if the optimum were exact.
     """
 
     from_other_lambda = True
 
     @classmethod
-    def at(cls, M0, lam0, lam):
+    def at(cls, M0, lam0, lam, prior=None):
         """Return the sphere."""
-        center = (lam0 + lam) / (2 * lam) * M0
-        return cls(center, abs(lam0 - lam) / (2 * lam) * float(np.linalg.norm(M0)), "rpb")
+        center, away = _from_prior(M0, (lam0 + lam) / (2 * lam), prior)
+        return cls(center, abs(lam0 - lam) / (2 * lam) * float(np.linalg.norm(away)), "rpb")
 
     @classmethod
     def make(cls, engine, evaluation, lam, lam0=None):
         """Believe the evaluation to be at the optimum for lam0."""
-        return cls.at(evaluation.M, lam0, lam), 0.0
+        return cls.at(evaluation.M, lam0, lam, engine.prior), 0.0
 
 
 class RRPB(Sphere):
     """Relaxed regularization path bound (Theorem RRPB), from M0 with |M0 - M0*| <= eps at lam0.
 
-    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0| + (|lam0 - lam| + lam0 + lam)/(2 lam) eps. Safe: r + o,
-    with an eps that is made from the gap at lam0 plus its error (by DGB).
+    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0| + (|lam0 - lam| + lam0 + lam)/(2 lam) eps; with a prior N
+    the same of M0 - N, around N. Safe: r + o + (|lam0 - lam|/lam) |dN|, with an eps that is made from the gap at lam0
+    plus its error (by DGB), and dN the error of N.
     """
 
     from_other_lambda = True
 
     @classmethod
-    def at(cls, M0, lam0, lam, eps, dist=None, normal=None):
+    def at(cls, M0, lam0, lam, eps, dist=None, normal=None, prior=None):
         """Return the sphere; dist: the pair distances under M0, if they are known."""
         change, scale = abs(lam0 - lam), (lam0 + lam) / (2 * lam)
-        radius = change / (2 * lam) * float(np.linalg.norm(M0)) + (change + lam0 + lam) / (2 * lam) * eps
+        center, away = _from_prior(M0, scale, prior)
+        radius = change / (2 * lam) * float(np.linalg.norm(away)) + (change + lam0 + lam) / (2 * lam) * eps
         terms = None if dist is None else (Term(scale, None, dist, trace(M0)),)
-        return cls(scale * M0, radius, "rrpb", terms, normal)
+        if prior is not None:
+            radius += change / lam * prior.error
+            terms = None if dist is None else (*terms, _term(1 - scale, prior.factor))
+        return cls(center, radius, "rrpb", terms, normal)
 
     @classmethod
     def make(cls, engine, evaluation, lam, lam0=None):
         """Take eps from the gap at lam0, which an evaluation over all triplets knows."""
+        evaluation = engine.at_lambda(evaluation, lam0)
         M0, cone, rounding = evaluation.M, engine.cone, engine.rounding
         gap = evaluation.slack + cone.gap(M0, evaluation.dual_point, lam0)
         eps = np.sqrt(2 * (gap + gap_error(rounding, evaluation, lam0)) / lam0) + rounding.element(M0)
         normal = normal_of(cone, evaluation.dual_point)
-        return cls.at(M0, lam0, lam, float(eps), evaluation.dist, normal), 0.0
+        return cls.at(M0, lam0, lam, float(eps), evaluation.dist, normal, engine.prior), 0.0
 
 
 class MID(Sphere):
@@ -278,11 +287,6 @@ def looks_from_other_lambda(bound):
     return not callable(bound) and BOUNDS[bound].from_other_lambda
 
 
-def trace(M):
-    """Trace of a core element."""
-    return float(M.sum() if M.ndim == 1 else np.trace(M))
-
-
 def split(cone, center):
     """Return the terms of any centre: its positive part minus its negative part."""
     projection = cone.project(center)
@@ -294,6 +298,13 @@ def normal_of(cone, projection):
     factor = cone.negative_factor(projection)
     kept, cut = np.linalg.norm(projection.plus), np.linalg.norm(projection.negative[0])
     return factor if cut > 1e-10 * kept else None
+
+
+def _from_prior(M0, scale, prior):
+    """Return (N + scale (M0 - N), M0 - N)."""
+    if prior is None:
+        return scale * M0, M0
+    return prior.core + scale * (M0 - prior.core), M0 - prior.core
 
 
 def _square(M):
@@ -314,5 +325,5 @@ def _projected(evaluation, coefficient, lam):
 
 
 def _error_of_a(rounding, evaluation, lam):
-    """Bound on the error of A/lam."""
-    return rounding.matrix(evaluation.A, evaluation.sums.alpha) / lam
+    """Bound on the error of the target."""
+    return rounding.pull(evaluation.pull, evaluation.sums.alpha, lam) / lam

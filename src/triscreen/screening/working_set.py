@@ -19,9 +19,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from triscreen.problem.engine import Engine
-from triscreen.problem.rounding import gap_error
+from triscreen.problem.rounding import gap_error, trace
 from triscreen.screening.fixing import fix_by_difference, fix_reduction
-from triscreen.screening.spheres import trace
 from triscreen.triplets import Sums
 
 

@@ -134,7 +134,7 @@ def solve(
 
 def _core_start(problem, start):
     if start is None:
-        return np.zeros(problem.shape)
+        return np.zeros(problem.shape) if problem.prior is None else problem.prior.core
     M = start.M if isinstance(start, Solution) else start
     return problem.checked(M, "start")[1]
 

@@ -56,7 +56,7 @@ class BarzilaiBorwein:
         recent = deque([now.objective], maxlen=self.memory)
         taken = 0
         while taken < steps:
-            gradient = lam * now.M - now.A
+            gradient = now.gradient(lam)
             trial = problem.cone.project(now.M - eta * gradient)
             direction = trial.plus - now.M
             slope = float(np.vdot(gradient, direction))
@@ -131,7 +131,7 @@ class BarzilaiBorwein:
     @staticmethod
     def _next_eta(now, after, lam, gradient, eta, number):
         dM = after.M - now.M
-        dG = lam * after.M - after.A - gradient
+        dG = after.gradient(lam) - gradient
         mm, mg, gg = float(np.vdot(dM, dM)), float(np.vdot(dM, dG)), float(np.vdot(dG, dG))
         if not (mg > 0.0 and gg > 0.0 and np.isfinite(mm)):
             return eta

@@ -118,7 +118,7 @@ class Ascent:
             self._move(alpha, evaluation.dual_point)
         else:
             _, pair_weights = engine.triplets.sweep_alpha(evaluation.dist, alpha, self.smoothing, engine.threads)
-            self._move(alpha, engine.cone.project(self._assemble(pair_weights)))
+            self._move(alpha, engine.cone.project(self._pull(pair_weights)))
         self._restart()
 
     def continued(self, engine, evaluation, kept):
@@ -144,10 +144,10 @@ class Ascent:
                     return False
                 self._restart()
                 continue
-            A = self._assemble(pair_weights)
-            projection = cone.project(A)
+            pull = self._pull(pair_weights)
+            projection = cone.project(pull)
             above_tangent = cone.gap(self.M, projection, lam)
-            noise = 8 * _EPS * float(np.linalg.norm(A)) * float(np.linalg.norm(self.M))
+            noise = 8 * _EPS * float(np.linalg.norm(pull)) * float(np.linalg.norm(self.M))
             if momentum == 0 and above_tangent > 0.5 * self.curvature * square + noise:
                 self.curvature = max(2 * self.curvature, 2 * above_tangent / square)
                 continue
@@ -179,10 +179,11 @@ class Ascent:
         engine = self.engine
         return engine.triplets.ascend(dist, alpha, previous, self.smoothing, self.curvature, momentum, engine.threads)
 
-    def _assemble(self, pair_weights):
+    def _pull(self, pair_weights):
         self.monitor.passes += 0.5 * self.engine.share
         A = self.engine.assemble(pair_weights)
-        return A if self.engine.linear_matrix is None else A + self.engine.linear_matrix
+        A = A if self.engine.linear_matrix is None else A + self.engine.linear_matrix
+        return self.engine.pull(A, self.lam)
 
     def _move(self, alpha, projection):
         self.monitor.passes += 0.5 * self.engine.share

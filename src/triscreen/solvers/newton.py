@@ -72,7 +72,7 @@ class Newton:
             monitor.passes += curvature.share
             return curvature.times(V)
 
-        G = lam * now.M - now.A
+        G = now.gradient(lam)
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows leads nowhere
             dM = self._direction(engine.cone, lam, now.M, G, eta, hessian, curvature.mean)
         if not np.isfinite(dM).all():
