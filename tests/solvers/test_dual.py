@@ -28,7 +28,7 @@ def start_of(engine, lam, smoothing):
 
 
 def ascent_of(engine, lam, smoothing):
-    return Ascent(engine, lam, start_of(engine, lam, smoothing), 0.9, SimpleNamespace(passes=0.0))
+    return Ascent(engine, lam, start_of(engine, lam, smoothing), 0.9, SimpleNamespace(count=lambda passes: None))
 
 
 # -- the optimum ------------------------------------------------------------------------------------------------------

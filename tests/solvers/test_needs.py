@@ -36,7 +36,7 @@ class OneByOne:
         }[self.method]
         getattr(engine.triplets, self.method)(*arguments)
         monitor.saw(evaluation, 0.0)
-        monitor.stopped_by = "stalled"
+        monitor.stop("stalled")
         return engine, evaluation
 
 

@@ -259,7 +259,7 @@ def test_an_own_solver_can_be_passed_and_is_not_believed():
     class Liar:
         def run(self, problem, lam, evaluation, monitor):
             monitor.saw(evaluation, 0.0)
-            monitor.stopped_by = "converged"
+            monitor.stop("converged")
             return problem, evaluation
 
     case = make_case(2)
