@@ -11,7 +11,7 @@ from triscreen._utils.checkpoint import Checkpoint
 from triscreen._utils.threads import deadline, single_threaded_blas
 from triscreen._utils.validation import as_count, as_positive
 from triscreen.errors import Interrupted, OutOfTime, convergence_warning, interruptible
-from triscreen.path.checkpoint import entry_of, restore, take_up
+from triscreen.path.checkpoint import entry_of, restore, state_of, take_up
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.identity import identity_of
 from triscreen.path.progress import progress
@@ -171,7 +171,7 @@ def solve_path(
                     break
                 rows.append(row)
                 if store is not None:
-                    store.append(*entry_of(row), state=walk.state())
+                    store.append(*entry_of(row), state=state_of(walk))
                 ended = grid.ends(rows)
                 show(lam, rows[-1].rel_gap, 1 - rows[-1].undecided)
                 if callback is not None and wants_stop(callback(_state(rows, grid))):

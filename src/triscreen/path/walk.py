@@ -25,7 +25,6 @@ import numpy as np
 from triscreen._utils.lazy import cached_property
 from triscreen.errors import OutOfTime
 from triscreen.path.result import Row
-from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
 from triscreen.screening.spheres import RRPB, looks_from_other_lambda
 from triscreen.screening.working_set import Reference, Tube, WorkingSet
 from triscreen.solvers.at_lambda import Start, known_anyway, on_base, schedule, solve_at
@@ -359,51 +358,6 @@ class Walk:
             )  # fmt: skip
             ends.append(zones)
         return np.where(ends[0] == ends[1], ends[0], np.int8(0))
-
-    # -- what a checkpoint holds ------------------------------------------------------------------------------------
-
-    def state(self):
-        """Return (numbers, arrays) from which `restore` goes on, to the same bits; in the units of the user."""
-        last, out = self.last, self.problem.units.out
-        meta = {
-            "points": [out(solution[0], LAMBDA) for solution in self.solutions],
-            "references": [[out(r.lam, LAMBDA), r.sums.smoothing, out(r.error, MATRIX)] for r in self.references],
-            "until": out(self.until, LAMBDA),
-            "error": self.error,
-            "eta": out(self.eta, STEP),
-            "known": self.known,
-            "wait": [self.wait, self.patience],
-            "working": None if self.working is None else [out(self.shape[0], METRIC), self.shape[1]],
-            "last": [last.smoothing, last.primal, out(last.error, MATRIX)],
-        }
-        arrays = {} if last.weights is None else {"weights": last.weights}
-        for i, (_, M, A) in enumerate(self.solutions):
-            arrays[f"point M{i}"], arrays[f"point A{i}"] = out(M, METRIC), out(A, MATRIX)
-        for i, reference in enumerate(self.references):
-            arrays[f"reference M{i}"], arrays[f"reference A{i}"] = out(reference.M, METRIC), out(reference.A, MATRIX)
-        return meta, arrays
-
-    def restore(self, meta, arrays):
-        """Go on from what `state` gave."""
-        into = self.problem.units.into
-
-        def pair(kind, i):
-            return into(arrays[f"{kind} M{i}"], METRIC), into(arrays[f"{kind} A{i}"], MATRIX)
-
-        self.solutions = [(into(lam, LAMBDA), *pair("point", i)) for i, lam in enumerate(meta["points"])]
-        self.references = []
-        for i, (lam, smoothing, error) in enumerate(meta["references"]):
-            M, A = pair("reference", i)
-            made = Reference.at(self.problem, M, into(lam, LAMBDA), smoothing, A, into(error, MATRIX))
-            self.references.append(made)
-        self.until, self.eta = into(meta["until"], LAMBDA), into(meta["eta"], STEP)
-        self.error, self.known = meta["error"], meta["known"]
-        self.wait, self.patience = meta["wait"]
-        smoothing, primal, error = meta["last"]
-        self.last = Last(smoothing, primal, into(error, MATRIX), arrays.get("weights"))
-        if meta["working"] is not None:
-            radius, straight = meta["working"]
-            self.working = self.make_working_set(into(radius, METRIC), straight)
 
 
 def _slope(lams, lam):
