@@ -17,7 +17,7 @@ from triscreen._utils.threads import Threads, chunk_bounds
 from triscreen.problem.cones import Projection
 from triscreen.problem.gap import Gap
 from triscreen.problem.rounding import Rounding
-from triscreen.problem.units import MATRIX, METRIC, POINT, Units
+from triscreen.problem.units import MATRIX, METRIC, POINT, STEP, Units
 from triscreen.triplets import Sums
 
 _NORM_CHUNK = 1 << 18
@@ -44,6 +44,8 @@ class Evaluation(Gap):
         The part of the gap that the smoothing costs (zero for a smoothed hinge).
     weights : array or None
         The pair weights that A was made of, if it was made here.
+    step : float
+        The size of the gradient step to go on with from here, where a solver has found one (inf: none has).
     """
 
     M: np.ndarray
@@ -57,6 +59,7 @@ class Evaluation(Gap):
     gap: float
     slack: float
     weights: np.ndarray | None = field(default=None, repr=False)
+    step: float = np.inf
 
     def target(self, lam):
         """Return A/lam: the metric at which the gradient lam M - A vanishes, in the cone or not."""
@@ -73,7 +76,8 @@ class Evaluation(Gap):
         values, vectors = self.dual_point.negative
         plus, factor = units.out(self.dual_point.plus, MATRIX), units.out(self.dual_point.factor, POINT)
         point = Projection(plus, factor, (units.out(values, MATRIX), vectors))
-        return replace(self, M=units.out(self.M, METRIC), A=units.out(self.A, MATRIX), dual_point=point)
+        M, A, step = units.out(self.M, METRIC), units.out(self.A, MATRIX), units.out(self.step, STEP)
+        return replace(self, M=M, A=A, dual_point=point, step=step)
 
 
 class Engine:
