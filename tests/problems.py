@@ -78,6 +78,18 @@ def is_certified(problem, sol):
     assert sol.converged == (sol.rel_gap <= sol.tol)
 
 
+def check_path(problem, path, tol):
+    """Every reported gap is the one over all triplets."""
+    assert path.converged.all()
+    assert (path.rel_gaps <= tol).all()
+    for t, certificate in enumerate(path.certify()):
+        assert certificate.gap <= path.gaps[t] + 1e-11 * certificate.primal + path[t].rounding
+        assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-10)
+        if problem.loss.gamma:  # a certificate of the hinge takes the best of many alphas
+            assert path.gaps[t] == pytest.approx(certificate.gap, abs=1e-10 * certificate.primal)
+            assert path.duals[t] == pytest.approx(certificate.dual, rel=1e-10)
+
+
 def comparisons(seed, n=25, m=250, d=4):
     """Judgements of somebody who sees two of d features."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,6 @@ import triscreen as ts
 from triscreen._utils.threads import single_threaded_blas
 from triscreen.path.api import AUTO, _path
 from triscreen.path.grid import Grid
-from triscreen.path.result import Row
 from triscreen.path.walk import Walk
 from triscreen.problem.units import LAMBDA
 from triscreen.screening.by_triplet import Screener
@@ -104,6 +103,6 @@ def path(problem, lambdas, case, tol=1e-6):
         with single_threaded_blas():
             lam = grid.next(rows)
             inside, ahead = (problem.units.into(value, LAMBDA) for value in (lam, grid.ahead(lam, rows)))
-            rows.append(Row.of(problem, lam, walk.step(inside, ahead)))
+            rows.append(walk.step(inside, ahead))
         seconds = time.perf_counter() - begin
         yield _path(problem, rows[-1:], tol, None, "lambdas"), seconds

@@ -10,24 +10,10 @@ import pytest
 
 import triscreen as ts
 from oracles import cvxpy_optimum
-from problems import SWITCHES, make_case
-from triscreen.path.walk import Walk
+from problems import SWITCHES, check_path, make_case
 from triscreen.problem.cones import components_of
-from triscreen.screening.ranges import rrpb_ranges
 
 CONES = ["psd", "diagonal"]
-
-
-def check(problem, path, tol):
-    """Every reported gap is the one over all triplets."""
-    assert path.converged.all()
-    assert (path.rel_gaps <= tol).all()
-    for t, certificate in enumerate(path.certify()):
-        assert certificate.gap <= path.gaps[t] + 1e-11 * certificate.primal + path[t].rounding
-        assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-10)
-        if problem.loss.gamma:  # a certificate of the hinge takes the best of many alphas
-            assert path.gaps[t] == pytest.approx(certificate.gap, abs=1e-10 * certificate.primal)
-            assert path.duals[t] == pytest.approx(certificate.dual, rel=1e-10)
 
 
 # -- the optimum ----------------------------------------------------------------------------------------------------
@@ -40,7 +26,7 @@ def test_every_point_is_the_optimum_of_clarabel(cone, gamma, options):
     case = make_case(24, gamma=gamma, cone=cone, **options)
     tol = 1e-8 if gamma else 1e-6
     path = ts.solve_path(case.problem, ratio=0.5, n_lambdas=6, tol=tol)
-    check(case.problem, path, tol)
+    check_path(case.problem, path, tol)
     for t in (0, 2, 5):
         M, objective = cvxpy_optimum(case.X, case.indices, case.w, gamma, path.lambdas[t], cone)
         assert path.primals[t] == pytest.approx(objective, rel=2 * tol + 1e-7)
@@ -55,7 +41,7 @@ def test_screening_changes_the_work_and_not_the_path(screening, cone, gamma):
     case = make_case(7, n=40, d=4, m=500, gamma=gamma, cone=cone)
     lambdas = case.problem.lambda_max() * 0.8 ** np.arange(14)
     path = ts.solve_path(case.problem, lambdas, tol=tol, screening=screening)
-    check(case.problem, path, tol)
+    check_path(case.problem, path, tol)
     for t in (0, 6, 13):
         alone = ts.solve(case.problem, lambdas[t], tol=tol, screening=None)
         assert np.linalg.norm(path.M(t) - alone.M) <= path[t].radius + alone.radius
@@ -72,7 +58,7 @@ def test_nearest_neighbours_with_close_lambdas(screening):
     X = rng.normal(size=(90, 5)) + 1.5 * rng.normal(size=(3, 5))[y]
     problem = ts.Problem(X, ts.knn_triplets(X, y, k=6))
     path = ts.solve_path(problem, ratio=0.98, n_lambdas=60, tol=1e-7, screening=screening)
-    check(problem, path, 1e-7)
+    check_path(problem, path, 1e-7)
     if screening == "auto":
         assert path.passes.sum() < 0.5 * ts.solve_path(problem, path.lambdas, tol=1e-7, screening=None).passes.sum()
         assert np.median(path.scanned) == 0  # most lambdas look at no triplet outside the working set
@@ -85,20 +71,20 @@ def test_many_triplets_over_few_pairs(screening, gamma):
     tol = 1e-7 if gamma else 1e-5
     case = make_case(5, n=10, d=2, m=1500, gamma=gamma)
     path = ts.solve_path(case.problem, ratio=0.8, n_lambdas=14, tol=tol, screening=screening)
-    check(case.problem, path, tol)
+    check_path(case.problem, path, tol)
 
 
 @pytest.mark.parametrize("solver", ["bb", "newton", "dual"])
 def test_solvers_agree(solver):
     case = make_case(11, n=30, d=3, m=300)
     path = ts.solve_path(case.problem, ratio=0.7, n_lambdas=6, tol=1e-6, solver=solver)
-    check(case.problem, path, 1e-6)
+    check_path(case.problem, path, 1e-6)
 
 
 def test_data_of_less_dimensions_than_features():
     case = make_case(30, n=8, d=12, m=30)
     path = ts.solve_path(case.problem, ratio=0.5, n_lambdas=6)
-    check(case.problem, path, 1e-6)
+    check_path(case.problem, path, 1e-6)
     assert path.M(-1).shape == (12, 12)
     assert path.components(-1).T @ path.components(-1) == pytest.approx(path.M(-1), abs=1e-12 * path.M(-1).max())
 
@@ -188,6 +174,30 @@ def test_ctrl_c_gives_the_path_so_far():
     assert caught.value.result.converged.all()
 
 
+def test_a_warning_names_the_reason():
+    X = np.random.default_rng(0).normal(size=(30, 2)) * [1.0, 1e-9]
+    X[0] = [1e9, 0.0]
+    problem = ts.Problem(X, ts.given_triplets([[i, (i + 1) % 30, (i + 7) % 30] for i in range(1, 28)]))
+    with pytest.warns(ts.ConvergenceWarning, match="float64 can prove no more"):
+        ts.solve_path(problem, [1e-3], tol=1e-15)
+
+
+def test_scikit_learns_filters_see_our_convergence_warning():
+    from sklearn.exceptions import ConvergenceWarning
+
+    problem = make_case(0).problem
+    lam = 1e-3 * problem.lambda_max()
+    for verb in (
+        lambda: ts.solve(problem, lam, max_iter=1),
+        lambda: ts.solve_path(problem, lambdas=[lam, lam / 2], max_iter=1),
+    ):
+        with pytest.warns(ConvergenceWarning) as seen:
+            verb()
+        assert all(issubclass(warning.category, ts.ConvergenceWarning) for warning in seen)
+        assert seen[0].filename == __file__
+        assert isinstance(pickle.loads(pickle.dumps(seen[0].message)), ts.ConvergenceWarning)
+
+
 # -- between the lambdas --------------------------------------------------------------------------------------------
 
 
@@ -227,6 +237,14 @@ def test_between_two_lambdas_the_gap_is_that_of_the_alphas_of_the_neighbour():
         assert sol.dual == pytest.approx(certificate.dual, rel=1e-9)
 
 
+def test_a_guarantee_that_cannot_be_given_ends_the_path():
+    case = make_case(7, n=40, d=4, m=500, gamma=0)
+    with pytest.warns(ts.ConvergenceWarning):
+        path = ts.solve_path(case.problem, guarantee=1e-4, max_iter=1)
+    assert path.stopped_by == "no guarantee"
+    assert len(path) < 50
+
+
 # -- what it is -----------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +282,38 @@ def test_a_path_is_a_table_and_a_sequence():
     path.certify()
     assert path.certificate_passes == 4
     assert "4 lambdas" in repr(path)
+
+
+def test_a_file_of_a_path_says_what_it_is(tmp_path):
+    import zipfile
+
+    path = ts.solve_path(make_case(3).problem, [3.0, 2.0])
+    ts.save(path, tmp_path / "a.path")
+    with zipfile.ZipFile(tmp_path / "a.path") as archive:
+        assert json.loads(archive.read("header.json"))["kind"] == "path"
+
+
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+@pytest.mark.parametrize("shape", [(30, 4), (12, 20)])  # the second one is rotated into its span
+def test_components_are_those_of_estimators(cone, shape):
+    rng = np.random.default_rng(0)
+    y = np.arange(shape[0]) % 2
+    X = rng.normal(size=shape) + y[:, None] * rng.normal(size=shape[1])
+    path = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, 2), cone=cone), ratio=0.5, n_lambdas=4)
+    for t in range(len(path)):
+        L = path.components(t)
+        lengths = np.square(L).sum(axis=1)
+        assert (np.diff(lengths) <= 1e-12 * lengths[0]).all()  # the most important first
+        assert (L[np.arange(len(L)), np.abs(L).argmax(axis=1)] > 0).all()  # signs fixed
+        assert pytest.approx(components_of(path.M(t))[: len(L)], abs=1e-6 * np.abs(L).max()) == L
+    model = ts.TripletMetricCV(2, ratios=4, cv=2, cone=cone).fit(X, y)
+    assert np.array_equal(model.components_, model.path_.components(model.best_index_))
+
+
+def test_a_metric_of_zero_has_one_row_of_components():
+    for M in (np.zeros(3), np.zeros((3, 3))):
+        assert components_of(M).tolist() == [[0.0, 0.0, 0.0]]
+    assert components_of(factor=np.zeros((3, 0))).tolist() == [[0.0, 0.0, 0.0]]
 
 
 # -- bad input ------------------------------------------------------------------------------------------------------
@@ -313,195 +363,8 @@ def test_bad_switches_and_lambdas_of_a_path():
         ts.solve_path("nothing")
 
 
-# -- the walk -------------------------------------------------------------------------------------------------------
-
-
-def test_a_tube_that_is_far_too_narrow_still_ends_at_the_optimum(monkeypatch):
-    """Fixed triplets stray at every lambda: the proof by all pairs finds them."""
-    monkeypatch.setattr("triscreen.path.walk._NARROW", 1e-6)
-    monkeypatch.setattr("triscreen.path.walk._WIDE", 1e-6)
-    case = make_case(7, n=40, d=4, m=500)
-    path = ts.solve_path(case.problem, ratio=0.6, n_lambdas=10, tol=1e-8)
-    check(case.problem, path, 1e-8)
-
-
-def test_a_wrong_prediction_costs_work_and_not_the_answer(monkeypatch):
-    real = Walk._predict
-
-    def wrong(self, lam):
-        start = real(self, lam)
-        return self.problem.cone.project(start.plus + 0.3 * np.eye(len(start.plus)))
-
-    monkeypatch.setattr(Walk, "_predict", wrong)
-    case = make_case(7, n=40, d=4, m=500)
-    check(case.problem, ts.solve_path(case.problem, ratio=0.7, n_lambdas=8), 1e-6)
-
-
-@pytest.mark.parametrize("screening", SWITCHES)
-@pytest.mark.parametrize("gamma", [0.05, 0.0])
-@pytest.mark.parametrize(("seed", "size"), [(0, (40, 4, 500)), (1, (40, 4, 500)), (2, (10, 2, 1500))])
-def test_a_lambda_that_ends_early_is_reported_as_it_is_and_spoils_no_other(screening, gamma, seed, size):
-    """Found by an attack: the best point of one working set was taken for one of the next."""
-    n, d, m = size
-    case = make_case(seed, n=n, d=d, m=m, gamma=gamma)
-    for max_iter, ratio, tol in itertools.product((3, 5), (0.9, 0.6), (1e-6, 1e-9)):
-        lambdas = case.problem.lambda_max() * ratio ** np.arange(8)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ts.ConvergenceWarning)
-            path = ts.solve_path(case.problem, lambdas, tol=tol, max_iter=max_iter, screening=screening)
-        for t, certificate in enumerate(path.certify()):
-            assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-8)
-            # The last digit of a margin moves the alpha of a hinge by that digit over its smoothing (down to 1e-12).
-            digits = 1e-9 + 1e-18 / path[t].smoothing
-            assert certificate.gap <= path.gaps[t] * (1 + 1e-6) + digits * certificate.primal
-
-
-@pytest.mark.parametrize("screening", SWITCHES[1:])
-def test_far_above_lambda_max_there_is_nothing_left_to_solve(screening):
-    case = make_case(3, n=40, d=4, m=500)
-    path = ts.solve_path(case.problem, case.problem.lambda_max() * np.array([9.0, 4.0, 2.0]), screening=screening)
-    check(case.problem, path, 1e-6)
-    always = ts.Screening("mid", every=1)
-    check(case.problem, ts.solve_path(case.problem, path.lambdas, screening=always), 1e-6)
-
-
-def test_a_walk_may_go_up_again_with_ranges():
-    """Where a guarantee closes a hole; ranges are for falling lambdas."""
-    for seed in range(6):
-        case = make_case(seed, n=40, d=4, m=500)
-        for active_set in (True, False):
-            walk = Walk(case.problem, ts.solvers.BarzilaiBorwein(), ts.Screening(active_set=active_set), 1e-7, 10_000)
-            start = case.problem.lambda_max()
-            for share in (0.5, 0.01, 0.3, 0.02, 0.9):
-                step = walk.step(share * start, share * start)
-                certificate = case.problem.certificate(case.problem.from_core(step.evaluation.M), share * start)
-                assert certificate.gap <= step.evaluation.gap + 1e-10 * certificate.primal
-                assert step.evaluation.primal == pytest.approx(certificate.primal, rel=1e-9)
-
-
-@pytest.mark.parametrize("cone", CONES)
-@pytest.mark.parametrize("seed", [0, 1, 2, 5])
-def test_zones_of_ranges_hold_down_to_their_end(cone, seed):
-    case = make_case(seed, n=40, d=3, kind="knn", cone=cone)
-    problem, gamma = case.problem, case.gamma
-    screening = ts.Screening("rrpb", ranges=True, active_set=False)
-    walk = Walk(problem, ts.solvers.BarzilaiBorwein(), screening, 1e-6, 10_000)
-    positive, negative = problem.triplets.pair_numbers(np.ones(problem.triplets.n_triplets, dtype=bool))
-    decided = 0
-    for lam in problem.lambda_max() * 0.6 ** np.arange(1, 7):
-        walk.step(lam, lam)
-        walk.step(0.97 * lam, 0.97 * lam)  # makes the last one a reference
-        reference = walk.references[-1]
-        for share in (0.97, 0.8, 0.6):
-            walk.until = share * reference.lam
-            zones = walk._range_zones(reference, gamma)
-            ends = rrpb_ranges(
-                reference.dist[negative] - reference.dist[positive],
-                walk._doubts(reference)[1] * problem.norms,
-                problem.norms,
-                float(np.linalg.norm(reference.M)),
-                reference.lam,
-                walk._doubts(reference)[0],
-                gamma,
-            )
-            for zone, (low, high) in ends.items():  # the closed form, a little weaker: it scales the doubt, too
-                inside = (low * (1 + 1e-6) < walk.until) & (reference.lam < high)
-                assert (zones[inside] == zone).all()
-            for at in np.linspace(share, 1, 4):
-                best = ts.solve(problem, at * reference.lam, tol=1e-11, screening=None)
-                dist = problem.distances(problem.cone.project(problem.to_core(best.M)[0]).factor)
-                margins, room = dist[negative] - dist[positive], problem.norms * best.radius
-                assert (margins[zones == 2] > 1 - room[zones == 2]).all()
-                assert (margins[zones == 1] < 1 - gamma + room[zones == 1]).all()
-            decided += np.count_nonzero(zones)
-    assert decided > 500
-
-
-def test_the_hinge_after_a_large_step():
-    """Found by an attack: it began with the fine smoothing of the lambda before."""
-    case = make_case(36, n=25, d=3, m=100, gamma=0)
-    lambdas = case.problem.lambda_max() * np.array([1.0, 0.5, 2e-4])
-    path = ts.solve_path(case.problem, lambdas, tol=1e-5)
-    check(case.problem, path, 1e-5)
-
-
-def test_tiny_gammas_and_the_hinge_keep_their_primal_along_the_way():
-    """Alphas jump with the last digit of a margin here: A must be that of the reference's own alphas."""
-    for gamma in (1e-6, 0.0):
-        case = make_case(2, n=40, d=4, m=500, gamma=gamma)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ts.ConvergenceWarning)
-            path = ts.solve_path(case.problem, ratio=0.9, n_lambdas=40, tol=1e-6)
-        for t, certificate in enumerate(path.certify()):
-            assert path.primals[t] == pytest.approx(certificate.primal, rel=1e-11)
-
-
-def test_a_guarantee_that_cannot_be_given_ends_the_path():
-    case = make_case(7, n=40, d=4, m=500, gamma=0)
-    with pytest.warns(ts.ConvergenceWarning):
-        path = ts.solve_path(case.problem, guarantee=1e-4, max_iter=1)
-    assert path.stopped_by == "no guarantee"
-    assert len(path) < 50
-
-
-def test_a_warning_names_the_reason():
-    X = np.random.default_rng(0).normal(size=(30, 2)) * [1.0, 1e-9]
-    X[0] = [1e9, 0.0]
-    problem = ts.Problem(X, ts.given_triplets([[i, (i + 1) % 30, (i + 7) % 30] for i in range(1, 28)]))
-    with pytest.warns(ts.ConvergenceWarning, match="float64 can prove no more"):
-        ts.solve_path(problem, [1e-3], tol=1e-15)
-
-
-def test_a_file_of_a_path_says_what_it_is(tmp_path):
-    import zipfile
-
-    path = ts.solve_path(make_case(3).problem, [3.0, 2.0])
-    ts.save(path, tmp_path / "a.path")
-    with zipfile.ZipFile(tmp_path / "a.path") as archive:
-        assert json.loads(archive.read("header.json"))["kind"] == "path"
-
-
-@pytest.mark.parametrize("cone", ["psd", "diagonal"])
-@pytest.mark.parametrize("shape", [(30, 4), (12, 20)])  # the second one is rotated into its span
-def test_components_are_those_of_estimators(cone, shape):
-    rng = np.random.default_rng(0)
-    y = np.arange(shape[0]) % 2
-    X = rng.normal(size=shape) + y[:, None] * rng.normal(size=shape[1])
-    path = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, 2), cone=cone), ratio=0.5, n_lambdas=4)
-    for t in range(len(path)):
-        L = path.components(t)
-        lengths = np.square(L).sum(axis=1)
-        assert (np.diff(lengths) <= 1e-12 * lengths[0]).all()  # the most important first
-        assert (L[np.arange(len(L)), np.abs(L).argmax(axis=1)] > 0).all()  # signs fixed
-        assert pytest.approx(components_of(path.M(t))[: len(L)], abs=1e-6 * np.abs(L).max()) == L
-    model = ts.TripletMetricCV(2, ratios=4, cv=2, cone=cone).fit(X, y)
-    assert np.array_equal(model.components_, model.path_.components(model.best_index_))
-
-
-def test_a_metric_of_zero_has_one_row_of_components():
-    for M in (np.zeros(3), np.zeros((3, 3))):
-        assert components_of(M).tolist() == [[0.0, 0.0, 0.0]]
-    assert components_of(factor=np.zeros((3, 0))).tolist() == [[0.0, 0.0, 0.0]]
-
-
 @pytest.mark.parametrize("ratio", [-5, 0.5, 0.99, "0.9", None, 2.0])
 @pytest.mark.parametrize("other", [{"guarantee": 0.1}, {"lambdas": [2.0, 1.0]}])
 def test_a_ratio_beside_what_chooses_the_lambdas_is_refused(ratio, other):
     with pytest.raises(ts.InputError, match=r"^ratio="):
         ts.solve_path(make_case(0).problem, ratio=ratio, **other)
-
-
-def test_scikit_learns_filters_see_our_convergence_warning():
-    from sklearn.exceptions import ConvergenceWarning
-
-    problem = make_case(0).problem
-    lam = 1e-3 * problem.lambda_max()
-    for verb in (
-        lambda: ts.solve(problem, lam, max_iter=1),
-        lambda: ts.solve_path(problem, lambdas=[lam, lam / 2], max_iter=1),
-    ):
-        with pytest.warns(ConvergenceWarning) as seen:
-            verb()
-        assert all(issubclass(warning.category, ts.ConvergenceWarning) for warning in seen)
-        assert seen[0].filename == __file__
-        assert isinstance(pickle.loads(pickle.dumps(seen[0].message)), ts.ConvergenceWarning)

@@ -72,28 +72,30 @@ def sweep_list(dist, positive, negative, weights, smoothing, pair_weights, sums,
 @compiled()
 def alpha_list(dist, positive, negative, weights, alpha, gamma, pair_weights, sums, start, stop):
     """Like `sweep_list` for alphas that the caller chose; sums: loss, dual sum, slack."""
-    weighted = weights.size > 0
-    part = np.zeros(3)
-    for begin in range(start, stop, _STRETCH):
-        for t in range(begin, min(begin + _STRETCH, stop)):
-            p, n = positive[t], negative[t]
-            w = weights[t] if weighted else 1.0
-            given_alpha(1.0 - (dist[n] - dist[p]), alpha[t], w, gamma, part)
-            pair_weights[n] += w * alpha[t]
-            pair_weights[p] -= w * alpha[t]
-        join(sums, part)
+    _given_list(dist, dist, positive, negative, weights, alpha, 1.0, gamma, pair_weights, sums, start, stop)
 
 
 @compiled()
 def cross_list(dist, other, positive, negative, weights, smoothing, gamma, sums, start, stop):
     """Like `alpha_list` at the margins of other, for the alphas that the margins of dist give; sums only."""
-    weighted = weights.size > 0
+    none = np.empty(0)
+    _given_list(dist, other, positive, negative, weights, none, smoothing, gamma, none, sums, start, stop)
+
+
+@njit(inline="always")
+def _given_list(dist, other, positive, negative, weights, alpha, smoothing, gamma, pair_weights, sums, start, stop):
+    """Sums at the margins of other; without an alpha for each, those of the margins of dist."""
+    weighted, given, weighs = weights.size > 0, alpha.size > 0, pair_weights.size > 0
     part = np.zeros(3)
     for begin in range(start, stop, _STRETCH):
         for t in range(begin, min(begin + _STRETCH, stop)):
             p, n = positive[t], negative[t]
             w = weights[t] if weighted else 1.0
-            given_alpha(1.0 - (other[n] - other[p]), alpha_at(dist[n] - dist[p], smoothing), w, gamma, part)
+            a = alpha[t] if given else alpha_at(dist[n] - dist[p], smoothing)
+            given_alpha(1.0 - (other[n] - other[p]), a, w, gamma, part)
+            if weighs:
+                pair_weights[n] += w * a
+                pair_weights[p] -= w * a
         join(sums, part)
 
 

@@ -11,11 +11,11 @@ from triscreen._utils.checkpoint import Checkpoint
 from triscreen._utils.threads import deadline, single_threaded_blas
 from triscreen._utils.validation import as_count, as_positive
 from triscreen.errors import Interrupted, OutOfTime, convergence_warning, interruptible
-from triscreen.path.checkpoint import entry_of, restore, take_up
+from triscreen.path.checkpoint import entry_of, restore, state_of, take_up
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.identity import identity_of
 from triscreen.path.progress import progress
-from triscreen.path.result import Path, Row
+from triscreen.path.result import Path
 from triscreen.path.walk import Walk
 from triscreen.problem.gap import Gap
 from triscreen.problem.units import LAMBDA
@@ -161,19 +161,17 @@ def solve_path(
                 inside, ahead = (problem.units.into(value, LAMBDA) for value in (lam, grid.ahead(lam, rows)))
                 try:
                     with deadline(left):
-                        step = walk.step(inside, ahead, left)
+                        row = walk.step(inside, ahead, left)
                 except OutOfTime:
                     ended = "max_seconds"
                     break
-                if step.stopped_by == "max_seconds" and rows:
+                if row.stopped_by == "max_seconds":
+                    rows = rows or [row]  # better than nothing, but not to go on from
                     ended = "max_seconds"
                     break
-                rows.append(Row.of(problem, lam, step))
-                if step.stopped_by == "max_seconds":  # better than nothing, but not to go on from
-                    ended = "max_seconds"
-                    break
+                rows.append(row)
                 if store is not None:
-                    store.append(*entry_of(rows[-1]), state=walk.state())
+                    store.append(*entry_of(row), state=state_of(walk))
                 ended = grid.ends(rows)
                 show(lam, rows[-1].rel_gap, 1 - rows[-1].undecided)
                 if callback is not None and wants_stop(callback(_state(rows, grid))):
@@ -213,15 +211,6 @@ def _path(problem, rows, tol, guarantee, stopped_by):
 
 
 def _state(rows, grid):
-    row = rows[-1]
-    return PathState(
-        lam=row.lam,
-        loss=row.loss,
-        primal=row.primal,
-        gap=row.gap,
-        passes=row.passes,
-        seconds=row.seconds,
-        screening_rate=1 - row.undecided,
-        n_lambdas=len(rows),
-        total=grid.total,
-    )
+    row, names = rows[-1], ("lam", "loss", "primal", "gap", "passes", "seconds")
+    told = {name: getattr(row, name) for name in names}
+    return PathState(**told, screening_rate=1 - row.undecided, n_lambdas=len(rows), total=grid.total)

@@ -1,6 +1,6 @@
 """What `solve_path` keeps in a checkpoint: a `Row` for each lambda, and the state of the walk for the last one.
 
-An entry is ({"row": numbers of the row}, {"factor": F}), its state what `Walk.state` gives. In format 1 the state was
+An entry is ({"row": numbers of the row}, {"factor": F}), its state what `state_of` gives. In format 1 the state was
 in the last entry itself: its numbers as "walk", its arrays with the prefix "state ". What is read is checked here:
 types, shapes, finite numbers, and each lambda against the grid; metrics of format 1, whose entries are bound to
 nothing, by their certificates over all triplets.
@@ -16,6 +16,9 @@ import numpy as np
 from triscreen._utils.checkpoint import entry_name, look
 from triscreen.errors import InputError
 from triscreen.path.result import NUMBERS, Row
+from triscreen.path.walk import Last
+from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
+from triscreen.screening.working_set import Reference
 
 _NAMES = {item.name for item in fields(Row)} - {"factor"}
 _OLD = "state "
@@ -110,7 +113,7 @@ def _old_state(meta, arrays):
 
 
 def _wrong_state(meta, arrays, rows, problem):
-    """Return what is wrong about the state of a walk, or None; see `Walk.state` for its layout."""
+    """Return what is wrong about the state of a walk, or None; see `state_of` for its layout."""
     layout = {"points", "references", "until", "error", "eta", "known", "wait", "working", "last"}
     if meta.keys() != layout:
         return f"it lacks or adds {sorted(meta.keys() ^ layout)}"
@@ -145,17 +148,61 @@ def _wrong_state(meta, arrays, rows, problem):
     return None
 
 
+def state_of(walk):
+    """Return (numbers, arrays) from which `restore` lets a walk go on, to the same bits; in the units of the user."""
+    last, out = walk.last, walk.problem.units.out
+    meta = {
+        "points": [out(solution[0], LAMBDA) for solution in walk.solutions],
+        "references": [[out(r.lam, LAMBDA), r.sums.smoothing, out(r.error, MATRIX)] for r in walk.references],
+        "until": out(walk.until, LAMBDA),
+        "error": walk.error,
+        "eta": out(walk.eta, STEP),
+        "known": walk.known,
+        "wait": [walk.wait, walk.patience],
+        "working": None if walk.working is None else [out(walk.shape[0], METRIC), walk.shape[1]],
+        "last": [last.smoothing, last.primal, out(last.error, MATRIX)],
+    }
+    arrays = {} if last.weights is None else {"weights": last.weights}
+    for i, (_, M, A) in enumerate(walk.solutions):
+        arrays[f"point M{i}"], arrays[f"point A{i}"] = out(M, METRIC), out(A, MATRIX)
+    for i, reference in enumerate(walk.references):
+        arrays[f"reference M{i}"], arrays[f"reference A{i}"] = out(reference.M, METRIC), out(reference.A, MATRIX)
+    return meta, arrays
+
+
 def restore(walk, state, folder):
     """Let a walk go on from a state that was taken up."""
     try:
         with np.errstate(all="ignore"):
-            walk.restore(*state)
+            _set_state(walk, *state)
         weights = None if walk.known else walk.last.weights  # they are used where the last point is no reference
         base = walk.problem if walk.working is None else walk.working.engine
         if weights is not None and base.triplets.lists_pairs and weights.shape != (base.triplets.n_pairs,):
             raise ValueError(f"it has {len(weights)} weights for {base.triplets.n_pairs} pairs")
     except (ArithmeticError, LookupError, TypeError, ValueError) as err:
         raise _refusal(_named(folder), f"the state of the last lambda does not fit: {err}") from err
+
+
+def _set_state(walk, meta, arrays):
+    into = walk.problem.units.into
+
+    def pair(kind, i):
+        return into(arrays[f"{kind} M{i}"], METRIC), into(arrays[f"{kind} A{i}"], MATRIX)
+
+    walk.solutions = [(into(lam, LAMBDA), *pair("point", i)) for i, lam in enumerate(meta["points"])]
+    walk.references = []
+    for i, (lam, smoothing, error) in enumerate(meta["references"]):
+        M, A = pair("reference", i)
+        made = Reference.at(walk.problem, M, into(lam, LAMBDA), smoothing, A, into(error, MATRIX))
+        walk.references.append(made)
+    walk.until, walk.eta = into(meta["until"], LAMBDA), into(meta["eta"], STEP)
+    walk.error, walk.known = meta["error"], meta["known"]
+    walk.wait, walk.patience = meta["wait"]
+    smoothing, primal, error = meta["last"]
+    walk.last = Last(smoothing, primal, into(error, MATRIX), arrays.get("weights"))
+    if meta["working"] is not None:
+        radius, straight = meta["working"]
+        walk.working = walk.make_working_set(into(radius, METRIC), straight)
 
 
 def _is_number(value):

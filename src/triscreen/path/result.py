@@ -72,39 +72,32 @@ class Row(Gap):
     events: list = field(repr=False)
 
     @classmethod
-    def of(cls, problem, lam, step):
-        """Make one from a `Step` of the walk to lam (the user's)."""
-        evaluation, cone, units = step.evaluation, problem.cone, problem.units
-        M, point, inside = evaluation.M, evaluation.dual_point, units.into(lam, LAMBDA)
+    def of(cls, problem, lam, solved, **work):
+        """Make one from what lam (as it is inside) came to, a `Solved` by an evaluation, and what that took."""
+        evaluation, cone, units = solved.proof, problem.cone, problem.units
+        M, point = evaluation.M, evaluation.dual_point
         size = float(np.vdot(M, M))
-        rest = M - point.plus / inside
+        rest = M - point.plus / lam
         factor = cone.project(M).factor
         if factor.ndim == 2:  # columns of rounding size would only take room
             lengths = np.square(factor).sum(axis=0)
             factor = factor[:, lengths > 1e-15 * lengths.max(initial=0.0)]
         return cls(
-            lam=lam,
-            loss=evaluation.primal - 0.5 * inside * size,
+            lam=units.out(lam, LAMBDA),
+            loss=evaluation.primal - 0.5 * lam * size,
             primal=evaluation.primal,
             dual=evaluation.dual,
             gap=evaluation.gap,
-            rounding=float(step.rounding),
-            error=units.out(float(step.error), MATRIX),
+            rounding=float(solved.rounding),
+            error=units.out(float(solved.error), MATRIX),
             slack=evaluation.slack + cone.cut_off_inner(point, M),
             away=units.out(float(np.vdot(rest, rest)), 2 * METRIC),
             along=float(np.vdot(rest, point.plus)),
             square=units.out(float(np.vdot(point.plus, point.plus)), 2 * MATRIX),
             size=units.out(size, 2 * METRIC),
             smoothing=evaluation.sums.smoothing,
-            n_iter=step.n_iter,
-            passes=step.passes,
-            scanned=step.scanned,
-            share=step.share,
-            undecided=step.undecided,
-            seconds=step.seconds,
-            stopped_by=step.stopped_by,
             factor=units.out(factor, FACTOR),
-            events=step.events,
+            **work,
         )
 
     def _away_at(self, lam):

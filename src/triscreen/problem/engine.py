@@ -17,7 +17,7 @@ from triscreen._utils.threads import Threads, chunk_bounds
 from triscreen.problem.cones import Projection
 from triscreen.problem.gap import Gap
 from triscreen.problem.rounding import Rounding, trace
-from triscreen.problem.units import MATRIX, METRIC, POINT, Units
+from triscreen.problem.units import MATRIX, METRIC, POINT, STEP, Units
 from triscreen.triplets import Sums
 
 _NORM_CHUNK = 1 << 18
@@ -46,6 +46,8 @@ class Evaluation(Gap):
         The part of the gap that the smoothing costs (zero for a smoothed hinge).
     weights : array or None
         The pair weights that A was made of, if it was made here.
+    step : float
+        The size of the gradient step to go on with from here, where a solver has found one (inf: none has).
     floor : float
         See `Gap`.
     """
@@ -62,6 +64,7 @@ class Evaluation(Gap):
     gap: float
     slack: float
     weights: np.ndarray | None = field(default=None, repr=False)
+    step: float = np.inf
     floor: float = 0.0
 
     def gradient(self, lam):
@@ -84,7 +87,8 @@ class Evaluation(Gap):
         plus, factor = units.out(self.dual_point.plus, MATRIX), units.out(self.dual_point.factor, POINT)
         point = Projection(plus, factor, (units.out(values, MATRIX), vectors))
         matrices = {"A": units.out(self.A, MATRIX), "pull": units.out(self.pull, MATRIX)}
-        return replace(self, M=units.out(self.M, METRIC), dual_point=point, **matrices)
+        M, step = units.out(self.M, METRIC), units.out(self.step, STEP)
+        return replace(self, M=M, dual_point=point, step=step, **matrices)
 
 
 class Engine:

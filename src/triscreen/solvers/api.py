@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ from triscreen._utils.validation import as_count, as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime, convergence_warning, interruptible
 from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
-from triscreen.solvers.at_lambda import best_so_far, certified, solve_at
+from triscreen.solvers.at_lambda import Start, certified, from_metric, known_anyway, solve_at
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.continuation import walk_down
 from triscreen.solvers.contract import Solution
@@ -30,6 +31,8 @@ MAX_ITER = 10_000
 _ASKED_OF_A_PROBLEM = ("triplets", "loss", "cone", "units", "evaluate", "certificate", "check_lam")
 # The fastest choice measured (benchmarks/screening.py): short solves are over before screening pays.
 AUTO = Screening("mid", every=30, at_start=False)
+# So many seconds after Ctrl-C or the end of max_seconds a certificate of the best point may take.
+_MOMENT = 1.0
 
 
 @interruptible
@@ -101,20 +104,21 @@ def solve(
     wanted, lam = lam, problem.units.into(lam, LAMBDA)
     monitor = Monitor(problem, lam, tol, max_iter, max_seconds, callback)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
-    lam0 = problem.units.into(lam0, LAMBDA)
+    begin = Start.at(problem, M, smoothing, lam0=problem.units.into(lam0, LAMBDA))
     solution = None
     try:
         try:
             with deadline(max_seconds):
                 _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
                 if start is None:
-                    M, smoothing = walk_down(problem, lam, solver, M, monitor)
+                    begin = walk_down(problem, lam, solver, begin, monitor)
                 if monitor.stopped_by is None:
-                    solution = solve_at(problem, lam, tol, solver, screening, M, lam0, smoothing, monitor)
+                    solved = solve_at(problem, lam, tol, solver, screening, begin, monitor, from_metric)
                 else:
-                    solution = certified(problem, M, tol, monitor)
+                    solved = certified(problem, begin.M, lam)
+                solution = _solution(problem, solved, tol, monitor)
         except OutOfTime:
-            solution = best_so_far(problem, lam, tol, solver, M, monitor, "max_seconds")
+            solution = _best_so_far(problem, lam, tol, solver, begin.M, monitor, "max_seconds")
         if not solution.converged and solution.stopped_by != "callback":
             warnings.warn(
                 f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={wanted:.6g} (stopped by "
@@ -123,7 +127,7 @@ def solve(
                 stacklevel=4,
             )
     except KeyboardInterrupt:
-        result = solution or best_so_far(problem, lam, tol, solver, M, monitor, "interrupt")
+        result = solution or _best_so_far(problem, lam, tol, solver, begin.M, monitor, "interrupt")
         raise Interrupted(
             f"interrupted after {monitor.n_iter} iterations at relative gap {result.rel_gap:.2g}; the best so far is "
             "the .result of this exception",
@@ -137,6 +141,36 @@ def _core_start(problem, start):
         return np.zeros(problem.shape) if problem.prior is None else problem.prior.core
     M = start.M if isinstance(start, Solution) else start
     return problem.checked(M, "start")[1]
+
+
+def _best_so_far(problem, lam, tol, solver, M, monitor, stopped_by):
+    """Return the best point, certified, if a moment is enough for that; else the best one whose gap is known anyway."""
+    if monitor.lam != lam:  # on the way down
+        monitor.turn_to(lam, tol)
+    best = monitor.best or monitor.before
+    monitor.stop(stopped_by)
+    with contextlib.suppress(OutOfTime), deadline(_MOMENT, extend=True):
+        return _solution(problem, certified(problem, M if best is None else best.M, lam), tol, monitor)
+    return _solution(problem, known_anyway(problem, lam, solver, monitor), tol, monitor)
+
+
+def _solution(problem, solved, tol, monitor):
+    return Solution(
+        lam=problem.units.out(monitor.lam, LAMBDA),
+        M=np.array(problem.from_core(solved.M)),
+        primal=solved.proof.primal,
+        dual=solved.proof.dual,
+        gap=solved.proof.gap,
+        rounding=float(solved.rounding),
+        tol=tol,
+        stopped_by=solved.stopped_by(monitor.stopped_by, tol),
+        n_iter=monitor.n_iter,
+        passes=monitor.passes,
+        seconds=monitor.seconds,
+        history=monitor.history(),
+        screening=monitor.events,
+        smoothing=problem.loss.gamma if monitor.best is None else monitor.best.sums.smoothing,
+    )
 
 
 def advice(solution):

@@ -20,7 +20,7 @@ section 5 (the base optimizer).
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,69 +44,71 @@ class BarzilaiBorwein:
 
     needs = ()
 
-    def run(self, problem, lam, evaluation, monitor):
+    def run(self, engine, lam, evaluation, monitor):
         """Iterate from an evaluation until the monitor stops it; return the engine and evaluation it ended with."""
-        problem, now, _, _ = self.iterate(problem, lam, evaluation, monitor, np.inf)
-        return problem, now
+        engine, now, eta, _ = self.iterate(engine, lam, evaluation, evaluation.step, monitor, np.inf)
+        return engine, replace(now, step=eta)
 
-    def iterate(self, problem, lam, evaluation, monitor, steps):
-        """Take so many steps at most; return (engine, evaluation, last step size, whether the monitor said stop)."""
-        now = evaluation
-        eta = min(monitor.eta, 1.0 / lam)
+    def iterate(self, engine, lam, now, eta, monitor, steps):
+        """Take so many steps at most; return (engine, evaluation, eta, whether the monitor said stop).
+
+        eta: the size that the next step had better have; that of the first one, or of the one after the last.
+        """
+        size = min(eta, 1.0 / lam)
         recent = deque([now.objective], maxlen=self.memory)
         taken = 0
         while taken < steps:
             gradient = now.gradient(lam)
-            trial = problem.cone.project(now.M - eta * gradient)
+            trial = engine.cone.project(now.M - size * gradient)
             direction = trial.plus - now.M
             slope = float(np.vdot(gradient, direction))
             if slope >= 0.0:  # the projected step is zero, or nothing but rounding
-                if eta < 1.0 / lam:
-                    eta = 1.0 / lam
+                if size < 1.0 / lam:
+                    size = 1.0 / lam
                     continue
-                monitor.stopped_by = monitor.stopped_by or "stalled"
-                return problem, now, eta, True
-            dist = problem.distances(trial.factor)
-            after, share, sweeps = self.accept(problem, lam, now, trial.plus, dist, slope, max(recent))
-            monitor.passes += problem.share + (sweeps - 1) * problem.sweep_share
+                monitor.stop("stalled")
+                return engine, now, eta, True
+            dist = engine.distances(trial.factor)
+            after, share, sweeps = self.accept(engine, lam, now, trial.plus, dist, slope, max(recent))
+            monitor.count(engine.share + (sweeps - 1) * engine.sweep_share)
             taken += 1
-            eta = monitor.eta = self._next_eta(now, after, lam, gradient, eta * share, taken)
+            eta = size = self._next_eta(now, after, lam, gradient, size * share, taken)
             now = after
             recent.append(now.objective)
             if monitor.saw(now, eta):
-                return problem, now, eta, True
-            smaller, now = monitor.refresh(problem, now)
-            if smaller is not problem:
-                problem = smaller
+                return engine, now, eta, True
+            smaller, now = monitor.refresh(engine, now)
+            if smaller is not engine:
+                engine = smaller
                 recent.clear()
                 recent.append(now.objective)
-        return problem, now, eta, False
+        return engine, now, eta, False
 
-    def accept(self, problem, lam, now, M, dist, slope, ceiling):
+    def accept(self, engine, lam, now, M, dist, slope, ceiling):
         """Return (the evaluation at M or at a lower point of the segment from now.M, how far along it lies, sweeps)."""
         smoothing = now.sums.smoothing
-        swept = problem.sweep(dist, smoothing)
-        objective = problem.objective(M, lam, swept[0])
+        swept = engine.sweep(dist, smoothing)
+        objective = engine.objective(M, lam, swept[0])
         allowed = ceiling + 1e-4 * slope + 8 * _EPS * abs(ceiling)
         if objective <= allowed:
-            return problem.evaluate(M, dist, lam, smoothing, swept), 1.0, 1
-        share, sweeps = self._search(problem, lam, now, M, dist, slope)
+            return engine.evaluate(M, dist, lam, smoothing, swept), 1.0, 1
+        share, sweeps = self._search(engine, lam, now, M, dist, slope)
         while True:
             sweeps += 1
             point, near = now.M + share * (M - now.M), now.dist + share * (dist - now.dist)
-            swept = problem.sweep(near, smoothing)
-            if share < 1e-12 or problem.objective(point, lam, swept[0]) <= ceiling + 8 * _EPS * abs(ceiling):
-                return problem.evaluate(point, near, lam, smoothing, swept), share, sweeps
+            swept = engine.sweep(near, smoothing)
+            if share < 1e-12 or engine.objective(point, lam, swept[0]) <= ceiling + 8 * _EPS * abs(ceiling):
+                return engine.evaluate(point, near, lam, smoothing, swept), share, sweeps
             share *= 0.25
 
-    def _search(self, problem, lam, now, M, dist, slope):
+    def _search(self, engine, lam, now, M, dist, slope):
         """Return t in (0, 1) near the minimum of the objective on the segment, by its derivative's sign; and sweeps."""
         smoothing = now.sums.smoothing
         step, dist_step = M - now.M, dist - now.dist
 
         def derivative(t):
-            _, pair_weights = problem.sweep(now.dist + t * dist_step, smoothing)
-            return problem.slope(now.M + t * step, step, lam, pair_weights, dist_step)
+            _, pair_weights = engine.sweep(now.dist + t * dist_step, smoothing)
+            return engine.slope(now.M + t * step, step, lam, pair_weights, dist_step)
 
         low, high, at_low = 0.0, 1.0, slope
         t = 0.1

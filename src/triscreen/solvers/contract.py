@@ -6,10 +6,14 @@ A solver is an object with numbers for attributes and one method,
 
 that starts from an `Evaluation` (whose smoothing it keeps), calls ``monitor.saw(evaluation, step)`` after each
 iteration and returns when that says True; otherwise it goes on with what ``monitor.refresh(engine, evaluation)``
-returns, a smaller engine where screening has decided triplets. It counts its pair work in ``monitor.passes``, a whole
-evaluation as ``engine.share``. It declares what it needs: ``needs = ("triplets",)`` if it looks at triplets one by one,
-as "dual" does, so that it is refused for sets that are never listed; nothing, if it has no such attribute. Nothing it
-claims is believed: the result is certified again from M alone.
+returns, a smaller engine where screening has decided triplets. It counts its pair work by ``monitor.count(passes)``, a
+whole evaluation as ``engine.share``, and says ``monitor.stop("stalled")`` before it returns where it can go no further.
+It is run again where a smaller smoothing or another lambda is next; what it then wants to know of its last step size is
+the ``step`` of the evaluation that it returned.
+
+It declares what it needs: ``needs = ("triplets",)`` if it looks at triplets one by one, as "dual" does, so that it is
+refused for sets that are never listed; nothing, if it has no such attribute. Nothing it claims is believed: the result
+is certified again from M alone.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class DualAscent:
             if monitor.saw(evaluation, 1.0 / (ascent.smoothing + ascent.curvature)):
                 return engine, evaluation
             if not moved:
-                monitor.stopped_by = "stalled"
+                monitor.stop("stalled")
                 return engine, evaluation
             before = monitor.numbers
             smaller, evaluation = monitor.refresh(engine, evaluation)
@@ -91,7 +91,7 @@ class Ascent:
     decay : float
         See `DualAscent`.
     monitor : Monitor
-        Its ``passes`` are counted here.
+        Pair work is counted there.
     alpha : array, optional
         Other alphas to start from.
 
@@ -129,7 +129,7 @@ class Ascent:
 
     def evaluate(self):
         """Return the engine's evaluation at M(alpha)."""
-        self.monitor.passes += 0.5 * self.engine.share
+        self.monitor.count(0.5 * self.engine.share)
         return self.engine.evaluate(self.M, self.dist, self.lam, self.smoothing)
 
     def step(self):
@@ -180,12 +180,12 @@ class Ascent:
         return engine.triplets.ascend(dist, alpha, previous, self.smoothing, self.curvature, momentum, engine.threads)
 
     def _pull(self, pair_weights):
-        self.monitor.passes += 0.5 * self.engine.share
+        self.monitor.count(0.5 * self.engine.share)
         A = self.engine.assemble(pair_weights)
         A = A if self.engine.linear_matrix is None else A + self.engine.linear_matrix
         return self.engine.pull(A, self.lam)
 
     def _move(self, alpha, projection):
-        self.monitor.passes += 0.5 * self.engine.share
+        self.monitor.count(0.5 * self.engine.share)
         self.alpha, self.M = alpha, projection.plus / self.lam
         self.dist = self.engine.distances(projection.factor) / self.lam

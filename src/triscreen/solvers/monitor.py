@@ -7,9 +7,8 @@ import time
 import numpy as np
 
 from triscreen.problem.units import LAMBDA, STEP
-from triscreen.screening.by_pair import PairScreener
-from triscreen.screening.by_triplet import Screener
 from triscreen.solvers.contract import State
+from triscreen.solvers.screened import Screened
 
 # Stop when this many iterations in a row have not brought the gap down.
 _PATIENCE = 2000
@@ -21,30 +20,30 @@ def wants_stop(answer):
 
 
 class Monitor:
-    """Watches one solve: history, best point, and every reason to stop."""
+    """Watches a solve, over one lambda or several: history, best point, passes, and every reason to stop.
+
+    Only its methods write to it. A solver calls `saw`, `refresh` and `count`, and `stop` if it can go no further.
+    """
 
     def __init__(self, problem, lam, tol, max_iter, max_seconds, callback):
         """lam: as it is inside; what is told of it, and of step sizes, is the user's."""
-        self.n_triplets, self.units = problem.triplets.n_triplets, problem.units
-        self.lam, self.tol = lam, tol
+        self.problem = problem
         self.max_iter, self.max_seconds, self.callback = max_iter, max_seconds, callback
         self.begin = time.perf_counter()
         self.passes = 0.0
         self.n_iter = 0
-        self.best = self.last = self.before = None  # before: the best at the lambda before this one
+        self.best = self.before = None  # before: the best at the lambda before this one
         self.whole = None  # the best one that was evaluated over all of the problem
-        self.stopped_by = None
         self.wants_stop = False  # what the callback answered last
-        self.eta = np.inf  # the last step size: where the next gradient step begins
-        self.can_sharpen = False  # is there a smaller smoothing to go on with?
-        self.make_screener, self.screener, self.every = None, None, 1  # made when first needed
+        self._may_sharpen = False  # is there a smaller smoothing to go on with?
         self._last_gain, self._gain_from = 0, np.inf  # when the gap last fell by 1 %, and from where
-        self._rows = []
+        self.turn_to(lam, tol)
 
-    def turn_to(self, lam, tol):
-        """Watch another lambda from now on; iterations, passes and seconds go on."""
+    def turn_to(self, lam, tol, screened=None):
+        """Watch another lambda, or another engine, from now on; iterations, passes and seconds go on."""
         self.lam, self.tol, self.before = lam, tol, self.best or self.before
         self.best = self.last = self.stopped_by = None
+        self._screened = screened or Screened(self.problem, None, lam)
         self._rows = []
 
     @property
@@ -55,26 +54,46 @@ class Monitor:
     @property
     def undecided(self):
         """Triplets that are not screened."""
-        return self.n_triplets if self.screener is None else self.screener.undecided
+        return self._screened.undecided
 
     @property
     def numbers(self):
         """The numbers of the problem's triplets that the engine still has; None: all."""
-        return None if self.screener is None else self.screener.numbers
+        return self._screened.numbers
+
+    @property
+    def events(self):
+        """What each sphere and rule decided at this lambda."""
+        return self._screened.events
+
+    def count(self, passes):
+        """Add pair work: distances of every pair are half a pass, weights of every pair into a matrix the other."""
+        self.passes += passes
+
+    def stop(self, reason):
+        """End the solve, for this reason."""
+        self.stopped_by = reason
+
+    def ask_for_more(self):
+        """Go on with half the tolerance: what had converged did not hold when it was certified."""
+        self.stopped_by = None
+        self.tol *= 0.5
 
     def saw(self, evaluation, step):
         """Record an iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can)."""
         self.n_iter += 1
         return self._record(evaluation, step, self.callback)
 
-    def saw_start(self, evaluation):
-        """Record where the solver starts; True: it need not."""
+    def saw_start(self, evaluation, may_sharpen):
+        """Record where the solver starts; True: it need not. may_sharpen: is there a smaller smoothing for later?"""
+        self._may_sharpen = may_sharpen
         self._last_gain, self._gain_from = self.n_iter, np.inf
         return self._record(evaluation, 0.0, None)
 
     def _record(self, evaluation, step, callback):
         self.last = evaluation
-        lam, step = self.units.out(self.lam, LAMBDA), self.units.out(step, STEP)
+        units = self.problem.units
+        lam, step = units.out(self.lam, LAMBDA), units.out(step, STEP)
         state = State(lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds)
         if not self._rows or self._rows[-1][0] != self.n_iter:
             self._rows.append(
@@ -82,7 +101,7 @@ class Monitor:
             )
         if self.best is None or self._is_better(evaluation):
             self.best = evaluation
-            if self.screener is None or self.screener.engine is self.screener.problem:
+            if self._screened.is_whole:
                 self.whole = evaluation
         if evaluation.gap < 0.99 * self._gain_from:
             self._last_gain, self._gain_from = self.n_iter, evaluation.gap
@@ -98,7 +117,7 @@ class Monitor:
             self.stopped_by = "max_seconds"
         elif self.n_iter - self._last_gain >= _PATIENCE:
             self.stopped_by = "stalled"
-        sharpen = self.can_sharpen and evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
+        sharpen = self._may_sharpen and evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
         return sharpen or self.stopped_by is not None
 
     def _is_better(self, evaluation):
@@ -108,29 +127,13 @@ class Monitor:
             return True
         return evaluation.primal <= self.best.primal + slack and evaluation.gap < self.best.gap
 
-    def watch(self, engine, screening):
-        """Screen this engine from now on."""
-        self.every = screening.every
-        kind = Screener if engine.triplets.lists_triplets else PairScreener
-        self.make_screener = lambda: kind(engine, screening, self.lam, self.tol)
-
-    def screen_start(self, evaluation, lam0):
-        """Screen before the first iteration; returns the engine and the evaluation to start with."""
-        self.screener = self.make_screener()
-        return self._screened(self.screener.start(evaluation, lam0))
-
     def refresh(self, engine, evaluation):
-        """Screen, if it is time; returns the engine and the evaluation to go on with, the same ones or smaller."""
-        if self.make_screener is None or self.n_iter % self.every:
+        """Screen, if it is due; returns the engine and the evaluation to go on with, the same ones or smaller."""
+        if not self._screened.is_due(self.n_iter):
             return engine, evaluation
-        if self.screener is None:
-            self.screener = self.make_screener()
-        return self._screened(self.screener.step(evaluation, self.n_iter))
-
-    def _screened(self, evaluation):
-        self.passes += self.screener.passes
-        self.screener.passes = 0.0
-        return self.screener.engine, evaluation
+        evaluation, passes = self._screened.step(evaluation, self.n_iter, self.tol)
+        self.count(passes)
+        return self._screened.engine, evaluation
 
     def history(self):
         """Return the history as arrays."""

@@ -20,7 +20,7 @@ fast at the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -53,23 +53,23 @@ class Newton:
 
     def run(self, engine, lam, evaluation, monitor):
         """Iterate from an evaluation until the monitor stops it; return the engine and evaluation it ended with."""
-        engine, now, eta, done = self.gradient.iterate(engine, lam, evaluation, monitor, self.first)
+        engine, now, eta, done = self.gradient.iterate(engine, lam, evaluation, evaluation.step, monitor, self.first)
         while not done:
-            after = self._step(engine, lam, now, eta, monitor)
+            after = self._step(engine, lam, now, min(eta, 1.0 / lam), monitor)
             if after is not None:
                 now = after
                 if monitor.saw(now, 1.0 / lam):
                     break
                 engine, now = monitor.refresh(engine, now)
-            engine, now, eta, done = self.gradient.iterate(engine, lam, now, monitor, self.between)
-        return engine, now
+            engine, now, eta, done = self.gradient.iterate(engine, lam, now, eta, monitor, self.between)
+        return engine, replace(now, step=eta)
 
     def _step(self, engine, lam, now, eta, monitor):
         """Return the evaluation after one Newton step, or None where it leads nowhere."""
         curvature = Curvature(engine, now)
 
         def hessian(V):
-            monitor.passes += curvature.share
+            monitor.count(curvature.share)
             return curvature.times(V)
 
         G = now.gradient(lam)
@@ -83,7 +83,7 @@ class Newton:
             return None
         dist = engine.distances(trial.factor)
         after, _, sweeps = self.gradient.accept(engine, lam, now, trial.plus, dist, slope, now.objective)
-        monitor.passes += engine.share + (sweeps - 1) * engine.sweep_share
+        monitor.count(engine.share + (sweeps - 1) * engine.sweep_share)
         return after
 
     def _direction(self, cone, lam, M, G, eta, hessian, mean):
