@@ -2,7 +2,7 @@
 
 A file is a zip archive. Its first member, ``header.json``, is
 
-    {"format": "triscreen", "version": 2, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
+    {"format": "triscreen", "version": 3, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
 
 and each array follows as ``name.npy``, so ``np.load(file)[name]`` reads it without triscreen. JSON has no infinity and
 no NaN: such a float is the object {"$float": "inf"}, "-inf" or "nan"; keys that begin with $ are kept for rules like
@@ -35,7 +35,7 @@ from triscreen.errors import InputError
 
 __all__ = ["fingerprint", "read", "replacing", "target", "write"]
 
-VERSION = 2
+VERSION = 3
 _HEADER = "header.json"
 _LONGEST_HEADER = 2**28  # bytes
 _LONGEST_NPY_HEADER = 2**16

@@ -77,7 +77,8 @@ def solve_path(
     lambdas : array, optional
         Falling. By default the path starts at ``lambda_max`` and goes down by ``ratio`` until the loss settles: the
         paper's rule (the loss falls by less than 1 % of itself per unit of relative change of lambda), once it is below
-        90 % of its first value; or until the loss is zero, or lambda has come down to lambda_max * 1e-8.
+        90 % of its first value; or until the loss is zero, or lambda has come down to lambda_max * 1e-8. With a prior
+        it starts there, and the rule holds once the metric has moved away by a tenth of the prior.
     lambda_max : float, optional
         By default `Problem.lambda_max`.
     ratio : float
@@ -201,6 +202,7 @@ def _path(problem, rows, tol, guarantee, stopped_by):
         rows,
         cone=problem.cone.name,
         basis=problem.basis,
+        outside=None if problem.prior is None else problem.prior.outside,
         n_features=problem.n_features,
         n_triplets=problem.triplets.n_triplets,
         tol=tol,

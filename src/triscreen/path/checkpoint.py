@@ -9,18 +9,19 @@ nothing, by their certificates over all triplets.
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
 from triscreen._utils.checkpoint import entry_name, look
 from triscreen.errors import InputError
-from triscreen.path.result import NUMBERS, Row
+from triscreen.path.result import NUMBERS, Row, of_prior
 from triscreen.path.walk import Last
 from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
 from triscreen.screening.working_set import Reference
 
-_NAMES = {item.name for item in fields(Row)} - {"factor"}
+# What a problem knows of its prior is not kept: a run's identity has that.
+_NAMES = {item.name for item in fields(Row)} - {"factor", "floor", "prior_error"}
 _OLD = "state "
 
 
@@ -38,7 +39,7 @@ def take_up(found, folder, problem, grid):
     """Return (rows, state of the walk or None) of what was found in a folder, or refuse it."""
     name, rows = _named(folder), []
     for number, (meta, arrays) in enumerate(found.entries):
-        row = _row(number, meta, arrays, name)
+        row = replace(_row(number, meta, arrays, name), **of_prior(problem))
         wrong = _misfit(row, rows, problem, grid)
         if not wrong and number < found.old:
             wrong = _unproven(row, problem)
@@ -67,7 +68,7 @@ def _row(number, meta, arrays, name):
     good["events"] = type(told["events"]) is list and all(type(event) is dict for event in told["events"])
     good["lam"] = good["lam"] and 0 < told["lam"] < math.inf
     good["loss"] = good["loss"] and math.isfinite(told["loss"])
-    good["primal"] = good["primal"] and math.isfinite(told["primal"]) and told["primal"] != 0  # gaps are relative to it
+    good["primal"] = good["primal"] and math.isfinite(told["primal"])
     bad = next((key for key in good if not good[key]), None)
     if bad:
         raise _refusal(name, f"{entry_name(number)!r} has {bad}={told[bad]!r:.40}")
@@ -77,6 +78,8 @@ def _row(number, meta, arrays, name):
 def _misfit(row, rows, problem, grid):
     """Return what is wrong about a row after those before, or None."""
     dim, factor = problem.triplets.dim, row.factor
+    if not row.scale > 0:
+        return f"has primal={row.primal!r}, and a gap is relative to that"
     if factor.ndim != len(problem.cone.shape(dim)) or factor.shape[0] != dim:
         return f"has a metric of shape {factor.shape}, and the points have {dim} dimensions"
     if factor.dtype != np.float64 or not np.isfinite(factor).all():

@@ -41,6 +41,7 @@ class Grid:
 
     def __init__(self, problem, lambdas, lambda_max, ratio, n_lambdas, tol):
         self.tol, self._weight = tol, problem.triplets.total_weight
+        self._prior_size = None if problem.prior is None else float(np.linalg.norm(problem.prior.matrix))
         self.lambdas = None
         self.ratio = _as_ratio(ratio)
         self.n_lambdas = as_count(n_lambdas, "n_lambdas", none="no limit")
@@ -58,7 +59,9 @@ class Grid:
             self.start = problem.check_lam(as_positive(lambda_max, "lambda_max"))
         else:
             self.start = problem.units.out(problem._lambda_max, LAMBDA)
-            if self.start == 0:
+            if self.start == 0 and problem.prior is not None:  # the prior, for whatever lambda
+                self.lambdas, self.start = np.array([problem.units.out(1.0, LAMBDA)]), problem.units.out(1.0, LAMBDA)
+            elif self.start == 0:
                 raise InputError(
                     "the sum of all H is negative semi-definite, so M = 0 is optimal for every lambda and there is no "
                     "path (on the whole, the points are closer to their negatives than to their positives)"
@@ -104,12 +107,18 @@ class Grid:
             return "loss is zero"
         if last.lam * ratio < _LOWEST * self.start:
             return "lambda_min"
-        if len(rows) > 1 and last.loss < 0.9 * rows[0].loss:
+        if len(rows) > 1 and self._has_left(last, rows[0]):
             before = rows[-2]
             drop = (before.loss - last.loss) / before.loss
             if drop * before.lam / (before.lam - last.lam) < 0.01:
                 return "loss settled"
         return None
+
+    def _has_left(self, last, first):
+        """Has something happened since the first lambda? Before, the paper's rule would end a path at once."""
+        if self._prior_size is None:
+            return last.loss < 0.9 * first.loss
+        return np.sqrt(last.size) > 0.1 * self._prior_size
 
 
 class GuaranteedGrid(Grid):

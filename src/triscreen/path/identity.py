@@ -55,6 +55,8 @@ def identity_of(problem, grid, tol, max_iter, solver, screening, version=2):
     own = {"problem": known_by}
     if version > 1:
         own.update({"triplets": kind, "features": problem.n_features})
+    if problem.prior is not None:
+        own["prior"] = fingerprint(problem.prior.matrix)
     own.update({"loss": described(problem.loss), "cone": problem.cone.name})
     if not triplets.lists_pairs and problem.memory_budget is not None:
         own["memory"] = [problem.memory_budget, problem.threads.n_jobs]  # they decide about blocks and lists

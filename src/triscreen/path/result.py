@@ -35,7 +35,9 @@ class Row(Gap):
         Bound of the error of A.
     slack, away, along, square, size : float
         With P = [A]_+ and E = M - P/lam: the part of the gap that does not depend on lambda (slack + <-[A]_-, M>),
-        |E|^2, <E, P>, |P|^2, |M|^2. They give the gap of the same M and alpha for any other lambda.
+        |E|^2, <E, P>, |P|^2, |M|^2. They give the gap of the same M and alpha for any other lambda. With a prior N the
+        multiplier is kept: P = [A + lam N]_+ - lam N (which is A + G0 for G0 = -[A + lam N]_-), E = M - N - P/lam, and
+        |M - N|^2 in place of |M|^2.
     smoothing : float
         Of the alphas.
     n_iter, passes, scanned, share, undecided, seconds : numbers
@@ -46,6 +48,8 @@ class Row(Gap):
         F with M = F F' in core coordinates, but in the user's units, like all else here.
     events : list of dict
         What each sphere and rule decided (see `Solution.screening`).
+    floor, prior_error : float
+        Of the prior, if there is one: see `Gap`, and the bound of its error.
     """
 
     lam: float
@@ -70,13 +74,17 @@ class Row(Gap):
     stopped_by: str
     factor: np.ndarray = field(repr=False)
     events: list = field(repr=False)
+    floor: float = field(default=0.0, repr=False)
+    prior_error: float = field(default=0.0, repr=False)
 
     @classmethod
     def of(cls, problem, lam, solved, **work):
         """Make one from what lam (as it is inside) came to, a `Solved` by an evaluation, and what that took."""
         evaluation, cone, units = solved.proof, problem.cone, problem.units
         M, point = evaluation.M, evaluation.dual_point
-        size = float(np.vdot(M, M))
+        away, P = (M, point.plus) if problem.prior is None else (
+            M - problem.prior.core, point.plus - lam * problem.prior.core)  # fmt: skip
+        size = float(np.vdot(away, away))
         rest = M - point.plus / lam
         factor = cone.project(M).factor
         if factor.ndim == 2:  # columns of rounding size would only take room
@@ -92,12 +100,13 @@ class Row(Gap):
             error=units.out(float(solved.error), MATRIX),
             slack=evaluation.slack + cone.cut_off_inner(point, M),
             away=units.out(float(np.vdot(rest, rest)), 2 * METRIC),
-            along=float(np.vdot(rest, point.plus)),
-            square=units.out(float(np.vdot(point.plus, point.plus)), 2 * MATRIX),
+            along=float(np.vdot(rest, P)),
+            square=units.out(float(np.vdot(P, P)), 2 * MATRIX),
             size=units.out(size, 2 * METRIC),
             smoothing=evaluation.sums.smoothing,
             factor=units.out(factor, FACTOR),
             **work,
+            **of_prior(problem),
         )
 
     def _away_at(self, lam):
@@ -111,22 +120,34 @@ class Row(Gap):
 
     def rounding_at(self, lam):
         """Return the bound of what rounding may hide of that gap (see `triscreen.problem.rounding`)."""
-        more = np.sqrt(self._away_at(lam)) * self.error + (self.error / np.sqrt(2 * lam)) ** 2
+        error = self.error + (lam + self.lam) * self.prior_error
+        more = np.sqrt(self._away_at(lam)) * error + (error / np.sqrt(2 * lam)) ** 2
         return self.rounding + more + 1e-13 * self.gap_at(lam)
 
     def primal_at(self, lam):
         """Return the objective of this M for another lambda."""
         return self.loss + 0.5 * lam * self.size
 
+    def scale_at(self, lam):
+        """Return what its gap for another lambda is relative to."""
+        return max(abs(self.primal_at(lam)), self.floor)
+
     def reach(self, eps, lowest, highest):
         """Return the (smallest, largest) lambda for which the relative gap of this M is at most eps."""
 
         def proven(lam):
-            return self.gap_at(lam) + self.rounding_at(lam) <= eps * abs(self.primal_at(lam))
+            return self.gap_at(lam) + self.rounding_at(lam) <= eps * self.scale_at(lam)
 
         if not proven(self.lam):
             return self.lam, self.lam
         return tuple(_last(proven, self.lam, end) for end in (lowest, highest))
+
+
+def of_prior(problem):
+    """Return what rows of a problem know of its prior, as fields of a `Row`."""
+    if problem.prior is None:
+        return {}
+    return {"floor": problem.prior.floor, "prior_error": problem.units.out(problem.prior.error, METRIC)}
 
 
 def _last(proven, inside, end):
@@ -181,11 +202,13 @@ class Path(Plots):
     ((4, 4), True)
     """
 
-    def __init__(self, rows, *, cone, basis, n_features, n_triplets, tol, guarantee, stopped_by, problem=None):
+    def __init__(
+        self, rows, *, cone, basis, n_features, n_triplets, tol, guarantee, stopped_by, outside=None, problem=None
+    ):
         self._rows = sorted(rows, key=lambda row: -row.lam)
         self.cone, self.n_features, self.n_triplets = cone, n_features, n_triplets
         self.tol, self.guarantee, self.stopped_by = tol, guarantee, stopped_by
-        self._basis, self._problem = basis, problem
+        self._basis, self._outside, self._problem = basis, outside, problem
         self.facts = None
         self.certificate_passes = 0.0
 
@@ -204,7 +227,7 @@ class Path(Plots):
 
     @property
     def rel_gaps(self):
-        """Gaps over |primal|."""
+        """Gaps over |primal| (with a prior: or over the floor, see `Certificate`)."""
         return self._column("rel_gap")
 
     @property
@@ -226,7 +249,7 @@ class Path(Plots):
         if factor.ndim == 1:
             return np.square(factor)
         F = factor if self._basis is None else self._basis @ factor
-        return F @ F.T
+        return F @ F.T if self._outside is None else F @ F.T + self._outside
 
     def components(self, t):
         """Return L with M = L'L at the t-th lambda: the transform x -> L x, what estimators have as ``components_``.
@@ -237,6 +260,8 @@ class Path(Plots):
         if factor.ndim == 1:
             return components_of(np.square(factor))
         with single_threaded_blas():
+            if self._outside is not None:
+                return components_of(self.M(t))
             return components_of(factor=factor if self._basis is None else self._basis @ factor)
 
     def __getitem__(self, t):
@@ -247,7 +272,8 @@ class Path(Plots):
         """Return the path of some of its lambdas only; it knows nothing of the problem, like one from a file."""
         names = ("cone", "n_features", "n_triplets", "tol", "stopped_by")
         meta = {name: getattr(self, name) for name in names}
-        return Path([self._rows[t] for t in numbers], basis=self._basis, guarantee=None, **meta)
+        rows = [self._rows[t] for t in numbers]
+        return Path(rows, basis=self._basis, outside=self._outside, guarantee=None, **meta)
 
     def at(self, lam):
         """Return the solution for any lambda between the first and the last, with its certified gap.
@@ -263,7 +289,7 @@ class Path(Plots):
             raise InputError(f"lam={lam!r}: this path goes from {first:.6g} to {last:.6g}")
         place = int(np.searchsorted(-self.lambdas, -lam))
         near = self._rows[max(0, place - 1) : place + 1]
-        return self._solution(min(near, key=lambda row: row.gap_at(lam) / abs(row.primal_at(lam))), lam)
+        return self._solution(min(near, key=lambda row: row.gap_at(lam) / row.scale_at(lam)), lam)
 
     def _solution(self, row, lam):
         own = lam == row.lam
@@ -285,6 +311,7 @@ class Path(Plots):
             history={},
             screening=row.events,
             smoothing=row.smoothing,
+            floor=row.floor,
         )
 
     @single_threaded_blas()
@@ -324,6 +351,10 @@ class Path(Plots):
         arrays["factors"] = np.concatenate(factors, axis=1) if factors else np.empty((0, 0))
         if self._basis is not None:
             arrays["basis"] = self._basis
+        if self._rows and self._rows[0].floor:
+            meta["prior"] = {name: getattr(self._rows[0], name) for name in ("floor", "prior_error")}
+        if self._outside is not None:
+            arrays["outside"] = self._outside
         if self.facts is not None:
             tables = {name: value for name, value in self.facts.items() if isinstance(value, np.ndarray)}
             meta["facts"] = {name: value for name, value in self.facts.items() if name not in tables}
@@ -339,9 +370,11 @@ class Path(Plots):
         for t, more in enumerate(meta["rows"]):
             factor = arrays["factors"][:, ends[t] : ends[t + 1]]
             numbers = {name: arrays[name][t].item() for name in NUMBERS}
-            rows.append(Row(**numbers, **more, factor=np.ascontiguousarray(factor[:, 0] if flat else factor)))
+            factor = np.ascontiguousarray(factor[:, 0] if flat else factor)
+            rows.append(Row(**numbers, **more, **meta.get("prior", {}), factor=factor))
         names = ("cone", "n_features", "n_triplets", "tol", "guarantee", "stopped_by")
-        made = cls(rows, basis=arrays.get("basis"), **{name: meta[name] for name in names})
+        own = {name: meta[name] for name in names}
+        made = cls(rows, basis=arrays.get("basis"), outside=arrays.get("outside"), **own)
         if "facts" in meta:
             tables = {name[len(_FACTS) :]: value for name, value in arrays.items() if name.startswith(_FACTS)}
             made.facts = {**meta["facts"], **tables}

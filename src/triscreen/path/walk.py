@@ -142,18 +142,18 @@ class Walk:
         """Return the projection of what the last two solutions say about lam."""
         cone = self.problem.cone
         if not self.solutions:
-            return cone.project(self.problem._sum_of_h[1] / lam)
+            return self.problem.start(lam)
         lam1, M1, A1 = self.solutions[-1]
         slope = _slope([solution[0] for solution in self.solutions], lam)
         if slope is None:
-            return cone.project(M1 if len(self.solutions) > 1 else M1 * (lam1 / lam))
+            return cone.project(M1 if len(self.solutions) > 1 else self.problem.away_from_prior(M1, lam1 / lam))
         _, M0, A0 = self.solutions[-2]
         M = M1 + slope * (M1 - M0)
         if lam > lam1 * np.exp(-_CLOSE):
             # What is left of the last solutions' errors shows in their gradients, and these can be extrapolated too: a
             # step of projected gradient without any pair work.
             A = A1 + slope * (A1 - A0)
-            M = M - min(self.eta, 1 / lam) * (lam * M - A)
+            M = M - min(self.eta, 1 / lam) * (lam * M - self.problem.pull(A, lam))
         return cone.project(M)
 
     def _accept(self, lam, solved):
@@ -219,7 +219,7 @@ class Walk:
             off = float(np.linalg.norm(M - self.working.tube.end)) / size if size > 0 else 0.0
             self.error = max(off, 0.3 * self.error)
         self.scanned += 1
-        if made.evaluate(problem, lam)[1] > 1e-3 * self.tol * abs(last.primal):
+        if made.evaluate(problem, lam)[1] > 1e-3 * self.tol * max(abs(last.primal), problem.floor):
             # A is a sum of many differences by now: add it up anew.
             made = replace(made, A=problem.assemble(made.weights), error=problem.rounding.sum_of_h(made.sums.alpha))
             monitor.count(0.5)
@@ -306,9 +306,10 @@ class Walk:
             # Each range of lambda is an interval, so it is enough that RRPB decides at both of its ends.
             eps, away = self._doubts(reference)
             lam0, lam = reference.lam, self.until
-            far = RRPB.at(reference.M, lam0, lam, eps).radius
-            ends, radii = (reference.dist, (lam0 + lam) / (2 * lam) * reference.dist), (eps + away, far + away)
-            error *= (lam0 + lam) / (2 * lam)
+            scale = (lam0 + lam) / (2 * lam)
+            far = RRPB.at(reference.M, lam0, lam, eps, prior=problem.prior).radius
+            ends, radii = (reference.dist, problem.scaled(reference.dist, scale)), (eps + away, far + away)
+            error = problem.scaled_error(error, scale)
         both = self.screening.active_set != "loss"
         own = reference.sums.smoothing
         return WorkingSet.of_balls(problem, ends, radii, error, tube, own, 1 - smoothing, both)
@@ -318,7 +319,8 @@ class Walk:
         slope = _slope([r.lam for r in self.references], self.until)
         if slope is None:
             scale = reference.lam / self.until if len(self.references) == 1 else 1.0
-            return scale * reference.M, scale * reference.dist, max(1.0, scale)
+            M, dist = self.problem.away_from_prior(reference.M, scale), self.problem.scaled(reference.dist, scale)
+            return M, dist, max(1.0, self._larger(reference, scale))
         other = self.references[-2]
         own = reference.margin_error(self.problem)
         larger = other.margin_error(self.problem) / own if own > 0 else 1.0
@@ -327,6 +329,11 @@ class Walk:
             reference.dist + slope * (reference.dist - other.dist),
             1 + slope + slope * larger,
         )
+
+    def _larger(self, reference, scale):
+        """Return by how much larger the error of a margin is at such a scale of the reference."""
+        own = reference.margin_error(self.problem)
+        return scale if self.problem.prior is None or own == 0 else self.problem.scaled_error(own, scale) / own
 
     def _doubts(self, reference):
         """Return how far M* at the reference's lambda, and any solution with the gap wanted down to ``until``, may be.
@@ -349,13 +356,12 @@ class Walk:
         error, lam0, ends = reference.margin_error(problem), reference.lam, []
         for lam in (lam0, self.until):
             scale = (lam0 + lam) / (2 * lam)
-            radius = (RRPB.at(reference.M, lam0, lam, eps).radius + away) * (1 + 1e-9)
-            errors = np.full(triplets.n_pairs, 0.5 * (scale * error + radius * rounding.norm_offset))
+            radius = (RRPB.at(reference.M, lam0, lam, eps, prior=problem.prior).radius + away) * (1 + 1e-9)
+            doubt = problem.scaled_error(error, scale) + radius * rounding.norm_offset
+            errors = np.full(triplets.n_pairs, 0.5 * doubt)
             zones = np.zeros(triplets.n_triplets, dtype=np.int8)
-            triplets.decide(
-                scale * reference.dist, errors, problem.norms, radius * rounding.norm_factor, zones, smoothing,
-                problem.threads,
-            )  # fmt: skip
+            values, radius = problem.scaled(reference.dist, scale), radius * rounding.norm_factor
+            triplets.decide(values, errors, problem.norms, radius, zones, smoothing, problem.threads)
             ends.append(zones)
         return np.where(ends[0] == ends[1], ends[0], np.int8(0))
 

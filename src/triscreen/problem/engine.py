@@ -207,15 +207,16 @@ class Engine:
         swept = (evaluation.sums, evaluation.weights)
         return self.evaluate(evaluation.M, evaluation.dist, lam, evaluation.sums.smoothing, swept, evaluation.A)
 
-    def scaled(self, M, dist, scale):
-        """Return N + scale (M - N) and its pair distances, from those of M."""
-        if self.prior is None:
-            return scale * M, scale * dist
-        N, own = self.prior.core, self.prior_distances
-        return N + scale * (M - N), own + scale * (dist - own)
+    def away_from_prior(self, M, scale):
+        """Return N + scale (M - N): without a prior, scale M."""
+        return scale * M if self.prior is None else self.prior.core + scale * (M - self.prior.core)
+
+    def scaled(self, dist, scale):
+        """Return the pair distances there, from those under M."""
+        return scale * dist if self.prior is None else self.prior_distances + scale * (dist - self.prior_distances)
 
     def scaled_error(self, error, scale):
-        """Bound on the error of a margin there, from that of a margin at M."""
+        """Bound on the error of a margin there, from that of a margin under M."""
         if self.prior is None:
             return scale * error
         return scale * error + abs(1 - scale) * self.rounding.margin(self.prior_distances, trace(self.prior.core))

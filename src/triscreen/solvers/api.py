@@ -54,7 +54,7 @@ def solve(
     ----------
     problem : Problem
     lam : float
-        Weight of (lam/2) |M|^2; `Problem.lambda_max` gives the scale.
+        Weight of (lam/2) |M|^2, with a prior N of (lam/2) |M - N|^2; `Problem.lambda_max` gives the scale.
     tol : float
         Relative gap wanted: gap <= tol |primal|.
     solver : str or object
@@ -65,7 +65,8 @@ def solve(
         How to prove on the way which triplets cannot matter; it changes the work, never the answer. "auto": with the
         sphere "mid" every 30 iterations, the fastest choice measured for one lambda.
     start : Solution or array, optional
-        Where to begin: a solution for another lambda, or an M. By default M = 0; for a lam far below lambda_max, what
+        Where to begin: a solution for another lambda, or an M. By default M = 0, or the prior; for a lam far below
+        lambda_max, what
         larger lambdas lead to (walked through roughly, far fewer iterations in all).
     max_iter : int, optional
         Iterations at most, 10,000 by default.
@@ -170,6 +171,7 @@ def _solution(problem, solved, tol, monitor):
         history=monitor.history(),
         screening=monitor.events,
         smoothing=problem.loss.gamma if monitor.best is None else monitor.best.sums.smoothing,
+        floor=solved.proof.floor,
     )
 
 

@@ -34,6 +34,8 @@ class State(Gap):
     ----------
     lam, primal, gap, rel_gap, step, passes, seconds : float
     n_iter : int
+    floor : float
+        With a prior, what the gap is relative to at least.
     """
 
     lam: float
@@ -43,6 +45,7 @@ class State(Gap):
     step: float
     passes: float
     seconds: float
+    floor: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ class Solution(Gap):
     rounding : float
         Bound on what rounding may have hidden of the gap; tiny unless the data mix very different scales.
     converged : bool
-        The gap, and its rounding, are at most tol |primal|.
+        The gap, and its rounding, are at most tol |primal| (with a prior: or tol times the floor).
     stopped_by : str
         "converged", "max_iter", "max_seconds", "callback", "stalled", "rounding" or "interrupt". Where it is not
         "converged", M is the iterate with the lowest objective (of equal ones, the one with the smallest gap).
@@ -80,6 +83,8 @@ class Solution(Gap):
     history : dict of arrays
         One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds, undecided. A rough
         walk to a small lam comes before: it is counted, but not in here.
+    floor : float
+        With a prior, what the gap is relative to at least: 1e-3 times the loss of M = 0. Zero without.
     """
 
     lam: float
@@ -96,6 +101,7 @@ class Solution(Gap):
     history: dict = field(repr=False)
     screening: list = field(repr=False)
     smoothing: float = field(repr=False)
+    floor: float = field(default=0.0, repr=False)
 
     @property
     def converged(self):

@@ -94,7 +94,8 @@ class Monitor:
         self.last = evaluation
         units = self.problem.units
         lam, step = units.out(self.lam, LAMBDA), units.out(step, STEP)
-        state = State(lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds)
+        state = State(lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds,
+                      evaluation.floor)  # fmt: skip
         if not self._rows or self._rows[-1][0] != self.n_iter:
             self._rows.append(
                 (state.n_iter, state.primal, state.gap, step, state.passes, state.seconds, self.undecided)
