@@ -58,6 +58,7 @@ def make_case(
     loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
     if isinstance(prior, int):  # a random one, of about the size that the triplets ask for
         prior = random_metric(prior, d, cone, 0.3 / scale**2)
+        prior = prior if prior.any() else prior + 0.1 / scale**2
     problem = ts.Problem(X, T, loss=loss, cone=cone, n_jobs=n_jobs, prior=prior)
     return Case(problem, X, T.indices(), w, gamma, cone, prior)
 
