@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import Clock, about, answer, as_bytes, command, facts, in_words, progress, read, say
+from triscreen._utils.progress import progress, silent
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, facts, in_words, read, say
 from triscreen.cli.options import (
     Comparisons,
     Cone,
@@ -120,11 +120,10 @@ def path(
         problem = _problem(X, y, rows, triplets.value, k, gamma, cone.value, jobs, budget)
     if dry_run:
         return _estimate(problem, (100, 400), json)
-    most = n_lambdas or (None if guarantee else _most_lambdas(ratio))
     with resumable(folder, checkpoint is not None, quiet) as kept:
-        with progress("path", most, quiet) as seen, about(points.name), clock.named():
+        with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
-                                  max_seconds=clock.left(), checkpoint=folder, callback=seen)  # fmt: skip
+                                  max_seconds=clock.left(), checkpoint=folder)  # fmt: skip
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name,
                maps=report is not None, max_seconds=clock.left())  # fmt: skip
@@ -211,7 +210,7 @@ def fit(
             problem = _problem(X, y, rows, triplets.value, k, gamma, cone.value, jobs, budget)
         return _estimate(problem, passes, json)
     late = False
-    with resumable(folder, checkpoint is not None, quiet) as kept, progress("fit", None, quiet) as seen:
+    with resumable(folder, checkpoint is not None, quiet) as kept, silent(quiet), progress("fit") as seen:
         metric.set_params(callback=seen, max_seconds=clock.left(), **({} if single else {"checkpoint": folder}))
         with about(points.name), clock.named():
             metric.fit(*([rows] if rows is not None else [X, y]))
@@ -313,11 +312,6 @@ def _estimate(problem, passes, json):
     else:
         print(found)
         print(f"some {passes[0]} to {passes[1]} passes: roughly {in_words(low)} to {in_words(high)}")
-
-
-def _most_lambdas(ratio):
-    """Return how many lambdas a path has before it ends at 1e-8 of the first, None where the ratio is wrong anyway."""
-    return 1 + math.ceil(math.log(1e-8) / math.log(ratio)) if 0 < ratio < 1 else None
 
 
 def _out_of_time(path, max_seconds, left_out=()):
