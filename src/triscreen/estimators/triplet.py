@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import numbers
 import time
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
@@ -44,7 +45,7 @@ class LabelledMetric(MetricEstimator):
         if n_components is not None and n_components > X.shape[1]:
             raise InputError(f"n_components={n_components}: X has {X.shape[1]} features, so it must be at most that")
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = _as_point_weights(sample_weight, X.shape[0])
         return self._dense(X).astype(np.float64, copy=False), y, sample_weight
 
     def _make_triplets(self, Z, y, weights):
@@ -204,6 +205,21 @@ class TripletMetric(LabelledMetric):
                 break  # a metric of zero has no neighbours
             Z = X @ components_of(solution.M).T
         return solution
+
+
+def _as_point_weights(weights, n_points):
+    """Return one weight for each point, none negative and not all zero; a number is the weight of all."""
+    if isinstance(weights, numbers.Number):
+        weights = np.full(n_points, weights)
+    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (n_points,):
+        raise InputError(f"sample_weight has shape {weights.shape}: one weight for each of the {n_points} points")
+    if not weights.any():
+        raise InputError("sample_weight is zero for every point: at least one must be positive")
+    if (weights < 0).any():
+        row = int(np.argmin(weights))
+        raise InputError(f"sample_weight[{row}] is {weights[row]}: weights must not be negative")
+    return weights
 
 
 def _same(T, other):
