@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -127,11 +128,11 @@ def path(
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name,
                maps=report is not None, max_seconds=clock.left())  # fmt: skip
-        found.facts.update(scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
+        found.facts = replace(found.facts, scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
-        late = _out_of_time(found, max_seconds, found.facts["left_out"])
+        late = _out_of_time(found, max_seconds, found.facts.left_out)
         kept.keep |= late
     story = Story(found)
     if json:

@@ -84,7 +84,7 @@ def report(
         if not len(found):
             raise InputError(f"file={str(file)!r} holds a path without a lambda: there is nothing to report")
         write_report(found, output)
-    if "rates" not in (found.facts or {}):
+    if found.facts is None or found.facts.rates is None:
         say("without the panels that solve the problem again: triscreen path gathers them if it has --report")
     say(f"wrote {str(output)!r}")
 
