@@ -254,7 +254,7 @@ def table(names, rows, marked=None, stderr=False):
     Console(stderr=stderr).print(made)
 
 
-def facts(title, numbers, stderr=False):
+def values(title, numbers, stderr=False):
     """Print names and values, one a line."""
     from rich.console import Console
     from rich.table import Table

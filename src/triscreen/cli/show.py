@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import answer, command, facts, from_file, say
+from triscreen.cli.common import answer, command, from_file, say, values
 from triscreen.cli.options import Debug, Json, Quiet
 from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
@@ -105,7 +105,7 @@ def info(
     if json:
         answer(found)
     else:
-        facts("this machine" if file is None else file.name, found)
+        values("this machine" if file is None else file.name, found)
 
 
 def _machine():
