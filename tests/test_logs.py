@@ -41,18 +41,20 @@ class Kept(logging.Handler):
 
 @contextmanager
 def configured(*handlers, level=logging.WARNING):
-    """Within, the root logger has these handlers (pytest's are put away), and logging is left as it was."""
-    root, before = logging.getLogger(), (LOGGER.level, LOGGER.handlers[:])
-    kept, own = root.handlers, root.level
+    """Within, the root logger has these handlers (pytest's are put away); what is done there must leave logging so."""
+    root = logging.getLogger()
+    before = root.handlers, root.level, LOGGER.level
     root.handlers = list(handlers)
     root.setLevel(level)
+    LOGGER.setLevel(logging.NOTSET)
     try:
         yield
-        assert (LOGGER.level, LOGGER.handlers) == before
-        assert root.handlers == list(handlers)
+        assert (root.handlers, root.level) == (list(handlers), level)
+        assert (LOGGER.handlers, LOGGER.level) == ([], logging.NOTSET)
     finally:
-        root.handlers = kept
-        root.setLevel(own)
+        root.handlers = before[0]
+        root.setLevel(before[1])
+        LOGGER.setLevel(before[2])
 
 
 @pytest.mark.parametrize("name", FITS)
