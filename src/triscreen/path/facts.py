@@ -76,7 +76,7 @@ class Facts(Mapping):
     factor: np.ndarray | None = None
 
     def __getitem__(self, name):
-        value = getattr(self, name, None) if name in _NAMES else None
+        value = getattr(self, name) if name in _NAMES else None
         if value is None:
             raise KeyError(name)
         return value
