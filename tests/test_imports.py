@@ -57,6 +57,18 @@ def test_a_module_imports_only_stages_above_its_own(file):
             assert STAGES.index(stage_of(module)) <= STAGES.index(own), f"{file.name} imports {module}"
 
 
+@pytest.mark.parametrize("file", sorted(ROOT.rglob("*.py")), ids=lambda f: str(f.relative_to(ROOT)))
+def test_only_commands_print_and_nothing_private_of_scikit_learn_is_used(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print" or file.parent.name == "cli", (
+                f"{file.name}:{node.lineno} prints: log instead"
+            )
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "sklearn":
+            names = [*node.module.split("."), *(alias.name for alias in node.names)]
+            assert not any(name.startswith("_") for name in names), f"{file.name} imports {'.'.join(names)}"
+
+
 def test_import_is_light():
     """Scikit-learn, scipy.linalg and friends are loaded when needed, not by ``import triscreen``."""
     code = (

@@ -121,8 +121,10 @@ def test_max_seconds_is_for_the_whole_command(given, tmp_path, monkeypatch):
 def test_maps_are_made_for_a_report_only(given, tmp_path):
     words = ("path", given["data"], *SMALL, "--n-lambdas", "4", "-o", tmp_path / "p", "--quiet")
     assert invoke(*words).code == 0
-    assert "rates" not in ts.load(tmp_path / "p").facts
-    assert len(ts.load(tmp_path / "p").facts["errors"]) == 4
+    facts = ts.load(tmp_path / "p").facts
+    assert "rates" not in facts
+    assert len(facts["errors"]) == 4
+    assert (facts["scale"], facts["shift"].shape, facts["factor"].shape) == ("standard", (2,), (2,))
     done = invoke("report", tmp_path / "p", "-o", tmp_path / "r.html")
     assert "without the panels that solve the problem again" in done.err
     assert invoke(*words, "--report", tmp_path / "r.html").code == 0

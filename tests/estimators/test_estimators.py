@@ -100,6 +100,31 @@ def test_weights_are_those_of_anchors(wine):
         assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-8
 
 
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (np.ones(3), r"sample_weight has shape \(3,\)"),
+        (np.ones((178, 1)), r"sample_weight has shape \(178, 1\)"),
+        (np.arange(178) - 1.0, r"sample_weight\[0\] is -1.0"),
+        (np.zeros(178), "sample_weight is zero"),
+        (0, "sample_weight is zero"),
+        (np.full(178, np.nan), "sample_weight contains NaN"),
+        (["heavy"] * 178, "could not convert"),
+    ],
+)
+def test_weights_that_are_none_are_refused(wine, weights, match):
+    for model in (ts.TripletMetric(), ts.TripletMetricCV()):
+        with pytest.raises(ValueError, match=match):
+            model.fit(*wine, sample_weight=weights)
+
+
+def test_one_weight_for_all_points(wine):
+    all_the_same = ts.TripletMetric(lam_ratio=0.1).fit(*wine, sample_weight=np.full(178, 2.0))
+    np.testing.assert_array_equal(
+        ts.TripletMetric(lam_ratio=0.1).fit(*wine, sample_weight=2).components_, all_the_same.components_
+    )
+
+
 def test_what_is_passed_through(wine):
     X, y = wine
     seen = []

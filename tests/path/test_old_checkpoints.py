@@ -10,7 +10,7 @@ import pytest
 
 import triscreen as ts
 import versions
-from test_files import contents, rewritten
+from archives import contents, rewritten
 from triscreen._utils import archive as files
 from triscreen._utils.checkpoint import look
 

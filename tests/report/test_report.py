@@ -278,27 +278,3 @@ def test_results_display_as_tables(made):
     sol = ts.solve(problem, path.lambdas[3])
     assert f"{sol.rel_gap:.4g}" in sol._repr_html_()
     assert "Converged" in sol._repr_html_()
-
-
-def test_a_line_in_a_notebook(made, monkeypatch):
-    import sys
-    from types import SimpleNamespace
-
-    from triscreen.path import progress
-
-    shown = []
-
-    def display(data, raw, display_id):
-        shown.append(data["text/plain"])
-        return SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
-
-    shell = type("ZMQInteractiveShell", (), {})()
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
-    monkeypatch.setattr(progress.time, "perf_counter", iter(range(10**6)).__next__)  # a second each time
-    path = ts.solve_path(made[1], n_lambdas=3, tol=1e-3)
-    assert shown[0] == "path"
-    assert shown[-1] == ""
-    assert [text.split("  ")[0] for text in shown[1:-1]] == ["path 1/3", "path 2/3", "path 3/3"]
-    assert f"lambda {path.lambdas[1]:.3g}" in shown[2]
-    assert "s left" in shown[1]

@@ -101,49 +101,66 @@ def evaluate(
     Example: triscreen evaluate wine.model wine
     """
     refuse_idle(ctx)
-    from triscreen.datasets import read_comparisons
-    from triscreen.selection import comparison_error, neighbour_error
-
     scaling, metric = _load(model)
+    choice = {"label": label, "drop": drop, "header": header}
     if comparisons is not None:
-        points = _points(data, scaling, label, drop, header, labelled=False, names=names)
-        rows = read_comparisons(comparisons, points.row_names, len(points.X))
-        before = scaling.transform(points.X)
-        shares = [1 - comparison_error(Z, rows) for Z in (before, metric.transform(before))]
-        result = {"n_comparisons": len(rows), "right_before": shares[0], "right_after": shares[1]}
-        text = f"share of {len(rows):,} comparisons in the right order"
+        points = _points(data, scaling, **choice, labelled=False, names=names)
+        text, before, after, told = _judge_by_comparisons(points, comparisons, scaling, metric)
     else:
-        if train == data:
-            raise InputError(
-                f"train={train!r} is the data itself: without --train each point is classified by the others"
-            )
-        points = _points(data, scaling, label, drop, header, labelled=True, quiet=quiet)
-        known = None if train is None else _points(train, scaling, label, drop, header, labelled=True, quiet=quiet)
-        if known is not None and known.y.dtype.kind != points.y.dtype.kind:
-            raise InputError(
-                f"train={train!r} has labels of another type than data={data!r}: both text, or both numbers"
-            )
-        if known is None and len(points.X) < 2:
-            raise InputError(f"source={points.name!r} has one point only: without --train others have to classify it")
-        shares = []
-        for step in (lambda Z: Z, metric.transform):
-            Z = step(scaling.transform(points.X))
-            with about(points.name):
-                if known is None:
-                    shares.append(neighbour_error(Z, points.y, k=neighbors))
-                else:
-                    shares.append(neighbour_error(step(scaling.transform(known.X)), known.y, Z, points.y, neighbors))
-        result = {"n_points": len(points.X), "neighbors": neighbors, "leave_one_out": known is None,
-                  "error_before": shares[0], "error_after": shares[1]}  # fmt: skip
-        text = f"error of {neighbors} nearest neighbours on {len(points.X):,} points"
-        text += ", leave-one-out" if known is None else ""
+        points, known = _judged(data, train, scaling, **choice, quiet=quiet)
+        text, before, after, told = _judge_by_neighbours(points, known, scaling, metric, neighbors)
         if known is None and not quiet:
             say("points that the model was learned from flatter it: judge it by others, with --train")
     if json:
-        answer(result)
+        answer(told)
     else:
         print(text)
-        table(["before", "after"], [[f"{share:.2%}" for share in shares]])
+        table(["before", "after"], [[f"{before:.2%}", f"{after:.2%}"]])
+
+
+def _judge_by_comparisons(points, comparisons, scaling, metric):
+    """Return (what it is, share in the right order before and after, all of it for machines)."""
+    from triscreen.datasets import read_comparisons
+    from triscreen.selection import comparison_error
+
+    rows = read_comparisons(comparisons, points.row_names, len(points.X))
+    Z = scaling.transform(points.X)
+    before, after = 1 - comparison_error(Z, rows), 1 - comparison_error(metric.transform(Z), rows)
+    told = {"n_comparisons": len(rows), "right_before": before, "right_after": after}
+    return f"share of {len(rows):,} comparisons in the right order", before, after, told
+
+
+def _judged(data, train, scaling, **choice):
+    """Return (the points to classify, those that classify them, or None: the others)."""
+    if train == data:
+        raise InputError(f"train={train!r} is the data itself: without --train each point is classified by the others")
+    points = _points(data, scaling, **choice, labelled=True)
+    if train is None:
+        if len(points.X) < 2:
+            raise InputError(f"source={points.name!r} has one point only: without --train others have to classify it")
+        return points, None
+    known = _points(train, scaling, **choice, labelled=True)
+    if known.y.dtype.kind != points.y.dtype.kind:
+        raise InputError(f"train={train!r} has labels of another type than data={data!r}: both text, or both numbers")
+    return points, known
+
+
+def _judge_by_neighbours(points, known, scaling, metric, k):
+    """Return (what it is, error before and after, all of it for machines)."""
+    from triscreen.selection import neighbour_error
+
+    def error(mapped):
+        Z = mapped(scaling.transform(points.X))
+        if known is None:
+            return neighbour_error(Z, points.y, k=k)
+        return neighbour_error(mapped(scaling.transform(known.X)), known.y, Z, points.y, k)
+
+    with about(points.name):
+        before, after = error(lambda Z: Z), error(metric.transform)
+    text = f"error of {k} nearest neighbours on {len(points.X):,} points" + (", leave-one-out" if known is None else "")
+    told = {"n_points": len(points.X), "neighbors": k, "leave_one_out": known is None,
+            "error_before": before, "error_after": after}  # fmt: skip
+    return text, before, after, told
 
 
 def _load(file):

@@ -1,4 +1,4 @@
-"""What all commands share: messages, exit codes, time, progress."""
+"""What all commands share: messages, exit codes, time."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def table(names, rows, marked=None, stderr=False):
     Console(stderr=stderr).print(made)
 
 
-def facts(title, numbers, stderr=False):
+def values(title, numbers, stderr=False):
     """Print names and values, one a line."""
     from rich.console import Console
     from rich.table import Table
@@ -267,38 +267,3 @@ def facts(title, numbers, stderr=False):
             value = f"{value:.4g}"
         made.add_row(name.replace("_", " "), str(value))
     Console(stderr=stderr).print(made)
-
-
-@contextmanager
-def progress(title, total=None, quiet=False):
-    """Give a callback for `solve` or `solve_path` that shows lambda, gap, share decided and time left on a terminal.
-
-    total: how many steps there are at most.
-    """
-    from triscreen.path.progress import silent
-
-    if quiet or not sys.stderr.isatty():
-        with silent():
-            yield lambda _: None
-        return
-    from rich import progress as parts
-    from rich.console import Console
-
-    columns = [  # 80 signs wide
-        parts.TextColumn(title),
-        parts.BarColumn(bar_width=8),
-        parts.TextColumn("{task.completed:.0f}" + ("" if total is None else "/{task.total:.0f}")),
-        parts.TextColumn("lambda {task.fields[lam]:.2g} gap {task.fields[gap]:.1e}{task.fields[decided]}"),
-        parts.TextColumn("left <"),
-        parts.TimeRemainingColumn(),
-    ]
-    console = Console(stderr=True)
-    with silent(), parts.Progress(*columns, console=console, transient=True, refresh_per_second=4) as bar:
-        task = bar.add_task(title, total=total, lam=0.0, gap=1.0, decided="")
-
-        def seen(state):
-            rate = getattr(state, "screening_rate", None)
-            decided = "" if rate is None else f" screened {rate:.1%}"
-            bar.update(task, advance=1, lam=state.lam, gap=state.rel_gap, decided=decided)
-
-        yield seen

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import Clock, about, answer, as_bytes, command, facts, in_words, progress, read, say
+from triscreen._utils.progress import progress, silent
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, in_words, read, say, values
 from triscreen.cli.options import (
     Comparisons,
     Cone,
@@ -107,36 +108,27 @@ def path(
     from triscreen.cli.story import Story  # what is slow to import, once the data is good
     from triscreen.report import gather, write_report
 
-    rows_test = None
-    if rows is None:
-        X, y, X_test, y_test = _split(points.X, points.y, test_share, seed)
-    else:
-        X, y, X_test, y_test = points.X, None, None, None
-        rows, _, rows_test, _ = _split(rows, None, test_share, seed)
-    scaling = ts.Scaling(scale.value).fit(X)
-    X, X_test = scaling.transform(X), None if X_test is None else scaling.transform(X_test)
-    budget = as_bytes(memory)
+    learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
     with about(points.name):
-        problem = _problem(X, y, rows, triplets.value, k, gamma, cone.value, jobs, budget)
+        problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory))
     if dry_run:
         return _estimate(problem, (100, 400), json)
-    most = n_lambdas or (None if guarantee else _most_lambdas(ratio))
     with resumable(folder, checkpoint is not None, quiet) as kept:
-        with progress("path", most, quiet) as seen, about(points.name), clock.named():
+        with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
-                                  max_seconds=clock.left(), checkpoint=folder, callback=seen)  # fmt: skip
+                                  max_seconds=clock.left(), checkpoint=folder)  # fmt: skip
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
-        gather(found, problem, X, y, X_test, y_test, rows_test, points.feature_names, points.name,
-               maps=report is not None, max_seconds=clock.left())  # fmt: skip
-        found.facts.update(scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
+        gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
+               points.name, maps=report is not None, max_seconds=clock.left())  # fmt: skip
+        found.facts = replace(found.facts, scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
-        late = _out_of_time(found, max_seconds, found.facts["left_out"])
+        late = _out_of_time(found, max_seconds, found.facts.left_out)
         kept.keep |= late
     story = Story(found)
     if json:
-        answer({"output": str(output), "source": points.name, "n_points": len(X), **story.numbers()})
+        answer({"output": str(output), "source": points.name, "n_points": len(learned.X), **story.numbers()})
     elif not quiet:
         story.show(stderr=True)
         say(f"wrote {str(output)!r}" + ("" if report is None else f" and {str(report)!r}"))
@@ -193,55 +185,67 @@ def fit(
 
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
-    X, y = scaling.transform(points.X), points.y
-    budget = as_bytes(memory)
+    learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
+    if dry_run:
+        passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
+        with about(points.name):
+            problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, budget)
+        return _estimate(problem, passes, json)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
     given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio}
     if rows is not None:
-        metric = ts.ComparisonMetric(X, **given, **shared)
+        metric = ts.ComparisonMetric(learned.X, **given, **shared)
     elif single:
         metric = ts.TripletMetric(**given, **labelled, **shared)
     else:
         metric = ts.TripletMetricCV(cv=cv, **labelled, **shared)
-    if dry_run:
-        passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
-        with about(points.name):
-            problem = _problem(X, y, rows, triplets.value, k, gamma, cone.value, jobs, budget)
-        return _estimate(problem, passes, json)
-    late = False
-    with resumable(folder, checkpoint is not None, quiet) as kept, progress("fit", None, quiet) as seen:
-        metric.set_params(callback=seen, max_seconds=clock.left(), **({} if single else {"checkpoint": folder}))
-        with about(points.name), clock.named():
-            metric.fit(*([rows] if rows is not None else [X, y]))
-        clock.refuse_nothing([metric.components_], metric.solution_.stopped_by)
-        metric.set_params(max_seconds=max_seconds)  # as asked for, whatever was left of it
-        if rows is not None:
-            metric.set_params(preprocessor=None)  # the points are the user's, a model is without them
+    with resumable(folder, checkpoint is not None, quiet) as kept:
+        with silent(quiet), about(points.name), clock.named():
+            _fit(metric, learned, folder, clock)
         ts.save(make_model(scaling, metric), output)
-        if not single:
-            late = _out_of_time(metric.path_, max_seconds)
-            kept.keep |= late
-    numbers = {
-        "n_points": len(X),
-        "n_features": X.shape[1],
+        late = not single and _out_of_time(metric.path_, max_seconds)
+        kept.keep |= late
+    numbers = _numbers(metric, len(learned.X), scale.value, clock.spent())
+    if json:
+        answer({"output": str(output), "source": points.name, **numbers})
+    elif not quiet:
+        values(points.name, numbers, stderr=True)
+        say(f"wrote {str(output)!r}")
+    return 0 if metric.converged_ and not late else 1
+
+
+def _fit(metric, learned, folder, clock):
+    """Fit a metric within the time that is left; folder: of its checkpoint, None where it keeps none."""
+    asked = {"max_seconds": metric.max_seconds}
+    if folder is not None:
+        metric.set_params(checkpoint=folder)
+    with progress("fit") as seen:
+        metric.set_params(callback=seen, max_seconds=clock.left())
+        metric.fit(*([learned.X, learned.y] if learned.rows is None else [learned.rows]))
+    clock.refuse_nothing([metric.components_], metric.solution_.stopped_by)
+    if learned.rows is not None:
+        asked["preprocessor"] = None  # the points are the user's, a model is without them
+    metric.set_params(**asked)
+
+
+def _numbers(metric, n_points, scale, seconds):
+    """Return what is told of a fitted metric."""
+    told = {
+        "n_points": n_points,
+        "n_features": metric.n_features_in_,
         "n_triplets": metric.n_triplets_,
-        "scale": scale.value,
+        "scale": scale,
         "lam": metric.lam_,
         "rel_gap": metric.rel_gap_,
         "converged": bool(metric.converged_),
         "rank": len(metric.components_),
-        "seconds": clock.spent(),
+        "seconds": seconds,
     }
-    if not single:
-        numbers.update(lam_ratio=metric.lam_ratio_, cv_error=1 - metric.best_score_)
-    if json:
-        answer({"output": str(output), "source": points.name, **numbers})
-    elif not quiet:
-        facts(points.name, numbers, stderr=True)
-        say(f"wrote {str(output)!r}")
-    return 0 if metric.converged_ and not late else 1
+    if hasattr(metric, "best_score_"):
+        told.update(lam_ratio=metric.lam_ratio_, cv_error=1 - metric.best_score_)
+    return told
 
 
 def make_model(scaling, metric):
@@ -275,6 +279,29 @@ def _read(data, comparisons, names, **choice):
     return read_comparisons(comparisons, points.row_names, len(points.X)), points
 
 
+@dataclass(frozen=True)
+class _Data:
+    """Points with labels, or with comparisons of them; None for what there is not."""
+
+    X: object = None
+    y: object = None
+    rows: object = None
+
+
+def _hold_out(points, rows, share, seed, scale):
+    """Return (data to learn from, data held out, scaling): all scaled as what is learned from."""
+    import triscreen as ts
+
+    if rows is None:
+        X, y, X_test, y_test = _split(points.X, points.y, share, seed)
+        scaling = ts.Scaling(scale).fit(X)
+        X_test = None if X_test is None else scaling.transform(X_test)
+        return _Data(scaling.transform(X), y), _Data(X_test, y_test), scaling
+    scaling = ts.Scaling(scale).fit(points.X)
+    rows, _, rows_test, _ = _split(rows, None, share, seed)
+    return _Data(scaling.transform(points.X), rows=rows), _Data(rows=rows_test), scaling
+
+
 def _split(X, y, share, seed):
     """Return (X, y, X_test, y_test), the last two None where nothing is held out; y may be None."""
     if share == 0 or len(X) < 2:
@@ -293,14 +320,17 @@ def _split(X, y, share, seed):
     return X, y, X_test, y_test
 
 
-def _problem(X, y, rows, kind, k, gamma, cone, jobs, budget):
+def _problem(data, kind, k, gamma, cone, jobs, budget):
     """Return the problem of labelled points, or of comparisons."""
     from triscreen.problem import Problem
     from triscreen.problem.losses import loss_of
     from triscreen.triplets import given_triplets, labelled_triplets
 
-    T = labelled_triplets(X, y, kind, k, n_jobs=jobs) if rows is None else given_triplets(rows)
-    return Problem(X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget)
+    if data.rows is None:
+        T = labelled_triplets(data.X, data.y, kind, k, n_jobs=jobs)
+    else:
+        T = given_triplets(data.rows)
+    return Problem(data.X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget)
 
 
 def _estimate(problem, passes, json):
@@ -313,11 +343,6 @@ def _estimate(problem, passes, json):
     else:
         print(found)
         print(f"some {passes[0]} to {passes[1]} passes: roughly {in_words(low)} to {in_words(high)}")
-
-
-def _most_lambdas(ratio):
-    """Return how many lambdas a path has before it ends at 1e-8 of the first, None where the ratio is wrong anyway."""
-    return 1 + math.ceil(math.log(1e-8) / math.log(ratio)) if 0 < ratio < 1 else None
 
 
 def _out_of_time(path, max_seconds, left_out=()):

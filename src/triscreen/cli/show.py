@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import answer, command, facts, from_file, progress, say
+from triscreen.cli.common import answer, command, from_file, say, values
 from triscreen.cli.options import Debug, Json, Quiet
 from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
@@ -32,6 +32,7 @@ def demo(
     from sklearn.model_selection import train_test_split
 
     import triscreen as ts
+    from triscreen._utils.progress import silent
     from triscreen.cli.story import Story
     from triscreen.datasets import read_points
     from triscreen.report import gather, write_report
@@ -46,8 +47,8 @@ def demo(
             f"triplets 'a is closer to b than to c' over {problem.triplets.n_pairs:,} pairs.\n"
             "A metric is learned for ever smaller lambda, each one certified: no other is better by more than its gap."
         )
-    with progress("path", None, quiet) as seen:
-        path = ts.solve_path(problem, ratio=0.8, tol=1e-4, callback=seen)
+    with silent(quiet):
+        path = ts.solve_path(problem, ratio=0.8, tol=1e-4)
     gather(path, problem, X, y, X_test, y_test, feature_names=digits.feature_names, source="digits")
     write_report(path, output)
     if not quiet:
@@ -83,7 +84,7 @@ def report(
         if not len(found):
             raise InputError(f"file={str(file)!r} holds a path without a lambda: there is nothing to report")
         write_report(found, output)
-    if "rates" not in (found.facts or {}):
+    if found.facts is None or found.facts.rates is None:
         say("without the panels that solve the problem again: triscreen path gathers them if it has --report")
     say(f"wrote {str(output)!r}")
 
@@ -104,7 +105,7 @@ def info(
     if json:
         answer(found)
     else:
-        facts("this machine" if file is None else file.name, found)
+        values("this machine" if file is None else file.name, found)
 
 
 def _machine():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triscreen.cli.common import table
+from triscreen.path.facts import Facts
 
 _SHOWN = 12
 
@@ -13,12 +14,12 @@ class Story:
     """A path in a few lines, with the errors that `triscreen.report.gather` found, where there are any."""
 
     def __init__(self, path):
-        facts = path.facts or {}
-        self.path, self.before, self.best = path, facts.get("error_before"), None
-        self.errors = (
-            dict(zip(facts["frames"].tolist(), facts["errors"].tolist(), strict=True)) if "errors" in facts else {}
-        )
-        self.complete = not facts.get("left_out")
+        facts = path.facts or Facts()
+        self.path, self.before, self.left_out, self.best = path, facts.error_before, facts.left_out, None
+        self.errors = {}
+        if facts.errors is not None:
+            self.errors = dict(zip(facts.frames.tolist(), facts.errors.tolist(), strict=True))
+        self.complete = not self.left_out
         places = list(self.errors) if self.errors and self.complete else range(len(path))
         shown = {places[place] for place in np.linspace(0, len(places) - 1, _SHOWN).astype(int)}
         if self.errors:
@@ -48,8 +49,8 @@ class Story:
         if self.best is not None:
             told.update(error_before=self.before, error_after=self.errors[self.best],
                         best_lambda=path.lambdas[self.best])  # fmt: skip
-        if (path.facts or {}).get("left_out"):
-            told["left_out"] = path.facts["left_out"]
+        if self.left_out:
+            told["left_out"] = self.left_out
         return told
 
     def show(self, stderr=False):

@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from triscreen._utils.logs import shown
+from triscreen._utils.progress import silent
 from triscreen._utils.threads import deadline
 from triscreen._utils.validation import as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime
@@ -162,14 +164,19 @@ def scale_of_lambda(problem):
     return problem.lambda_max() or problem.units.out(1.0, LAMBDA)
 
 
-def interruptible_fit(fit):
-    """Decorate a fit: Ctrl-C outside of a solve or a path raises `Interrupted`, too, with the last result there was."""
+def watched_fit(fit):
+    """Decorate a fit: options are checked, ``verbose`` is heeded, and Ctrl-C gives the last result there was.
+
+    That is `Interrupted`, outside of a solve or a path too.
+    """
 
     @wraps(fit)
     def watched(self, *arguments, **named):
         self._so_far = None
         try:
-            return fit(self, *arguments, **named)
+            self._check_options()
+            with shown(self.verbose), silent(not self.verbose):
+                return fit(self, *arguments, **named)
         except Interrupted as err:
             err.result = self._so_far if err.result is None else err.result
             raise

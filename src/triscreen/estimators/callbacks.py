@@ -1,7 +1,11 @@
-"""Progress of a fit: scikit-learn's callbacks where it has them (from 1.9 on), and the estimator's own ``callback``."""
+"""Progress of a fit: the bar, scikit-learn's callbacks where it has them (from 1.9 on), and the own ``callback``."""
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
+
+from triscreen._utils.progress import progress
 from triscreen.solvers.monitor import wants_stop
 
 try:
@@ -16,27 +20,32 @@ except ImportError:
         return method
 
 
-class Progress:
-    """Tells callbacks about a fit and its steps (iterations, or lambdas of a path)."""
+_log = logging.getLogger(__name__)
 
-    def __init__(self, estimator, X, y, step):
-        self._estimator, self._X, self._y, self._step = estimator, X, y, step
-        self._own = estimator.callback
-        self._context = None
-        if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
-            self._context = estimator._init_callback_context(max_subtasks=None)
-            self._context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
 
-    def __call__(self, state):
-        """Tell of one step; True: stop."""
-        stop = self._own is not None and wants_stop(self._own(state))
-        if self._context is not None:
-            context = self._context.subcontext(task_name=self._step)
-            context.call_on_fit_task_begin(estimator=self._estimator, X=self._X, y=self._y)
-            stop = bool(context.call_on_fit_task_end(estimator=self._estimator, X=self._X, y=self._y)) or stop
-        return stop
+@contextmanager
+def telling(estimator, X, y, step, total=None):
+    """Give a function that tells whoever listens of one step of a fit; True: stop.
 
-    def done(self):
-        """Tell that the fit is over."""
-        if self._context is not None:
-            self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X, y=self._y)
+    step: "iteration", or "lambda" of a path; total: how many there are at most, if that is known.
+    """
+    own, context, data = estimator.callback, None, {"estimator": estimator, "X": X, "y": y}
+    if getattr(estimator, "_skl_callbacks", None) or hasattr(estimator, "_parent_callback_ctx"):
+        context = estimator._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(**data)
+    with progress("fit", total) as show:
+
+        def tell(state):
+            show(state)
+            if step == "iteration":  # a path tells of its lambdas itself
+                _log.debug("iteration %d: relative gap %.2g", state.n_iter, state.rel_gap)
+            stop = own is not None and wants_stop(own(state))
+            if context is not None:
+                inner = context.subcontext(task_name=step)
+                inner.call_on_fit_task_begin(**data)
+                stop = bool(inner.call_on_fit_task_end(**data)) or stop
+            return stop
+
+        yield tell
+    if context is not None:
+        context.call_on_fit_task_end(**data)

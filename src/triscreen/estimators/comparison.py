@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import numbers
 import time
 
@@ -11,11 +12,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.errors import InputError
-from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, interruptible_fit, scale_of_lambda
-from triscreen.estimators.callbacks import Progress, with_callbacks
+from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, scale_of_lambda, watched_fit
+from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.problem import Problem
 from triscreen.solvers import solve
 from triscreen.triplets import given_triplets
+
+_log = logging.getLogger(__name__)
 
 
 class ComparisonMetric(MetricEstimator):
@@ -92,7 +95,7 @@ class ComparisonMetric(MetricEstimator):
         return tags
 
     @with_callbacks
-    @interruptible_fit
+    @watched_fit
     def fit(self, triplets, y=None, sample_weight=None):
         """Learn the metric.
 
@@ -108,7 +111,6 @@ class ComparisonMetric(MetricEstimator):
         -------
         self
         """
-        self._check_options()
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         as_count(self.n_components, "n_components", none="all")
         begin = time.perf_counter()
@@ -121,19 +123,19 @@ class ComparisonMetric(MetricEstimator):
             if weights.shape == (len(indices),):  # a comparison without weight is none
                 indices, weights = indices[weights != 0], weights[weights != 0]
             weights = as_weights(weights, len(indices), "sample_weight")
-        progress = Progress(self, triplets, None, "iteration")
         limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
         with self._in_time(begin):
             problem = Problem(points, given_triplets(indices, weights), self._loss(), self.cone, **limits)
             lam = lam if lam is not None else ratio * scale_of_lambda(problem)
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, problem.triplets.n_points
-        self._so_far = solve(problem, lam, callback=progress, **self._arguments(begin))
-        self._set_solution(self._so_far)
-        if self.verbose:
-            print(f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points, lam {self.lam_:.4g}, relative gap "
-                  f"{self.rel_gap_:.2g} after {self.n_iter_} iterations")  # fmt: skip
-        progress.done()
+        with telling(self, triplets, None, "iteration") as tell:
+            self._so_far = solve(problem, lam, callback=tell, **self._arguments(begin))
+            self._set_solution(self._so_far)
+            what = f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points"
+            _log.info(
+                "%s, lam %.4g, relative gap %.2g after %d iterations", what, self.lam_, self.rel_gap_, self.n_iter_
+            )
         return self
 
     def decision_function(self, triplets):

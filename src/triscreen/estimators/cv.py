@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import warnings
@@ -15,18 +16,18 @@ from sklearn.neighbors import KNeighborsClassifier
 from triscreen._utils.archive import as_path
 from triscreen._utils.validation import as_count, as_flag, as_numbers, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
-from triscreen.estimators.base import interruptible_fit, scale_of_lambda
-from triscreen.estimators.callbacks import Progress, with_callbacks
+from triscreen.estimators.base import scale_of_lambda, watched_fit
+from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
-from triscreen.path.progress import silent
 from triscreen.selection import choose, triplet_accuracy
 
 # Lambdas that are farther apart have others in between, for the walk down only.
 LEAP = 6.0
 # Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
 _ROUGH, _DONE = 0.01, 0.02
+_log = logging.getLogger(__name__)
 
 
 class TripletMetricCV(LabelledMetric):
@@ -38,7 +39,7 @@ class TripletMetricCV(LabelledMetric):
     Parameters
     ----------
     n_neighbors, triplets, gamma, cone, rounds, n_components, solver, screening, max_iter, n_jobs, memory_budget,
-    random_state, verbose :
+    random_state :
         As for `TripletMetric`. With rounds > 1 each fold chooses neighbours again by its own metric at the ratio
         nearest to 1e-3, and the whole path is walked again.
     ratios : array or int
@@ -62,6 +63,8 @@ class TripletMetricCV(LabelledMetric):
         A folder, in which each path has a folder of its own: the same fit goes on where a killed one stopped.
     callback : callable, optional
         Sees a `PathState` after every lambda; returning True ends that path.
+    verbose : int
+        1: a line per fold and round on stderr, and a bar where that is a terminal; 2: per lambda, too.
 
     Attributes
     ----------
@@ -139,7 +142,7 @@ class TripletMetricCV(LabelledMetric):
         self.verbose = verbose
 
     @with_callbacks
-    @interruptible_fit
+    @watched_fit
     def fit(self, X, y, sample_weight=None, groups=None):
         """Choose lambda and learn the metric.
 
@@ -157,57 +160,63 @@ class TripletMetricCV(LabelledMetric):
         self
         """
         begin = time.perf_counter()
-        self._check_options()
         one_standard_error = as_flag(self.one_standard_error, "one_standard_error")
         self.ratios_ = self._grid()
         as_count(self.score_neighbors, "score_neighbors")
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise InputError(f"scoring={shortened(self.scoring)}: it must be None, one name or one scorer")
         X, y, weights = self._check(X, y, sample_weight)
-        progress = Progress(self, X, y, "lambda")
-        folds = self._folds(X, y, groups)
-        if not folds:
-            raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
-        parts = [*folds, (np.arange(len(X)), None)]
+        parts = [*self._folds(X, y, groups), (np.arange(len(X)), None)]
         self._look_at_folders(parts)
-        # Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's.
-        last, between = [None] * len(parts), int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
-        for number in range(1, self.rounds + 1):
-            self.cv_scores_ = np.full((len(folds), len(self.ratios_)), np.nan)
-            for k, (train, test) in enumerate(parts):
-                arguments = self._arguments(begin, len(parts) * (self.rounds + 1 - number) - k)
-                if test is not None:
-                    arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
-                if self.checkpoint is not None:
-                    arguments["checkpoint"] = self._folder(number, k, test)
-                part_weights = None if weights is None else weights[train]
-                # What took its time for one part takes it for all points too: these are not given up for it.
-                limited = self._in_time(begin) if test is not None else nullcontext()
-                try:
-                    with _named(k, train) if test is not None else nullcontext():
-                        path = self._path(X[train], y[train], part_weights, last[k], progress, arguments, limited)
-                except OutOfTime:
-                    if self._so_far is None:
-                        raise
-                    continue  # a fold without scores
-                self._so_far = path
-                # Scores have no say in this: those of other folds know the labels that this one holds out.
-                last[k] = path.components(min(between, len(path) - 1))
-                for t in range(len(path) if test is not None else 0):
-                    self.cv_scores_[k, t] = self._score(path.components(t), X[train], y[train], X[test], y[test])
-            self.path_ = path
-            scores = self.cv_scores_[:, : len(path)]
-            self.best_index_ = choose(scores, one_standard_error)
-            if self.verbose:
-                print(f"round {number}: lam/lambda_max {self.ratios_[self.best_index_]:.3g}, score "
-                      f"{np.nanmean(scores[:, self.best_index_]):.4f}")  # fmt: skip
-        self.lam_ratio_ = float(self.ratios_[self.best_index_])
-        self.best_score_ = float(np.nanmean(self.cv_scores_[:, self.best_index_]))
-        self.n_triplets_ = self.path_.n_triplets
-        self._set_solution(self.path_[self.best_index_], self.path_.components(self.best_index_))
-        self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
-        progress.done()
+        metrics = [None] * len(parts)  # those that choose the neighbours of the parts; None: Euclid
+        most = self.rounds * len(parts) * len(_without_leaps(self.ratios_)[0])
+        with telling(self, X, y, "lambda", most) as tell:
+            for number in range(1, self.rounds + 1):
+                self.path_, metrics = self._walk_parts(number, parts, metrics, X, y, weights, begin, tell)
+                scores = self.cv_scores_[:, : len(self.path_)]
+                self.best_index_ = choose(scores, one_standard_error)
+                self.lam_ratio_ = float(self.ratios_[self.best_index_])
+                self.best_score_ = float(np.nanmean(scores[:, self.best_index_]))
+                _log.info("round %d: lam/lambda_max %.3g, score %.4f", number, self.lam_ratio_, self.best_score_)
+            self.n_triplets_ = self.path_.n_triplets
+            self._set_solution(self.path_[self.best_index_], self.path_.components(self.best_index_))
+            self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
         return self
+
+    def _walk_parts(self, number, parts, metrics, X, y, weights, begin, tell):
+        """Walk the path of every fold and score it, then that of all points; return this one, and a metric of each.
+
+        Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's:
+        scores have no say in this, those of other folds know the labels that this one holds out.
+        """
+        between = int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
+        self.cv_scores_ = np.full((len(parts) - 1, len(self.ratios_)), np.nan)
+        metrics = list(metrics)
+        for k, (train, test) in enumerate(parts):
+            arguments = self._arguments(begin, len(parts) * (self.rounds + 1 - number) - k)
+            if test is not None:
+                arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
+            if self.checkpoint is not None:
+                arguments["checkpoint"] = self._folder(number, k, test)
+            part_weights = None if weights is None else weights[train]
+            # What took its time for one part takes it for all points too: these are not given up for it.
+            limited = self._in_time(begin) if test is not None else nullcontext()
+            try:
+                with _named(k, train) if test is not None else nullcontext():
+                    path = self._path(X[train], y[train], part_weights, metrics[k], tell, arguments, limited)
+            except OutOfTime:
+                if test is None or self._so_far is None:
+                    raise
+                continue  # a fold without scores
+            self._so_far = path
+            metrics[k] = path.components(min(between, len(path) - 1))
+            if test is not None:
+                self.cv_scores_[k, : len(path)] = [
+                    self._score(path.components(t), X[train], y[train], X[test], y[test]) for t in range(len(path))
+                ]
+                best, which = np.max(self.cv_scores_[k, : len(path)]), f"fold {k + 1} of {len(parts) - 1}"
+                _log.info("round %d, %s: %d lambdas, best score %.4f", number, which, len(path), best)
+        return path, metrics
 
     def _check_options(self):
         super()._check_options()
@@ -217,11 +226,14 @@ class TripletMetricCV(LabelledMetric):
     def _folds(self, X, y, groups):
         """Return the (train, test) rows of every fold."""
         try:
-            return [(train, test) for train, test in check_cv(self.cv, y, classifier=True).split(X, y, groups)]
+            folds = [(train, test) for train, test in check_cv(self.cv, y, classifier=True).split(X, y, groups)]
         except (ValueError, TypeError) as err:
             if isinstance(err, InputError):
                 raise
             raise InputError(f"cv={shortened(self.cv)}: {err}") from None
+        if not folds:
+            raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
+        return folds
 
     def _folder(self, number, k, test):
         """Return the folder of a path's own checkpoint."""
@@ -266,8 +278,7 @@ class TripletMetricCV(LabelledMetric):
             return bool(callback(state) or done())
 
         n_lambdas = len(losses) if done() else None
-        with silent(not self.verbose):
-            path = solve_path(problem, lambdas=lambdas, n_lambdas=n_lambdas, callback=seen, **arguments)
+        path = solve_path(problem, lambdas=lambdas, n_lambdas=n_lambdas, callback=seen, **arguments)
         done_ones = wanted[: np.searchsorted(wanted, len(path))]
         return path.take(done_ones if len(done_ones) else [len(path) - 1])
 

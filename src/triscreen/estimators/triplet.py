@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import numbers
 import time
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
-from triscreen.estimators.base import FLOATS, MetricEstimator, interruptible_fit, scale_of_lambda
-from triscreen.estimators.callbacks import Progress, with_callbacks
+from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
+from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.problem import Problem
 from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
 from triscreen.triplets.labelled import KINDS, labelled_triplets
+
+_log = logging.getLogger(__name__)
 
 
 class LabelledMetric(MetricEstimator):
@@ -40,7 +44,7 @@ class LabelledMetric(MetricEstimator):
         if n_components is not None and n_components > X.shape[1]:
             raise InputError(f"n_components={n_components}: X has {X.shape[1]} features, so it must be at most that")
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = _as_point_weights(sample_weight, X.shape[0])
         return self._dense(X).astype(np.float64, copy=False), y, sample_weight
 
     def _make_triplets(self, Z, y, weights):
@@ -86,7 +90,7 @@ class TripletMetric(LabelledMetric):
     random_state : ignored
         Nothing is random here.
     verbose : int
-        1: a line per round.
+        1: a line per round on stderr, and a bar where that is a terminal; 2: per iteration, too.
 
     Attributes
     ----------
@@ -153,7 +157,7 @@ class TripletMetric(LabelledMetric):
         self.verbose = verbose
 
     @with_callbacks
-    @interruptible_fit
+    @watched_fit
     def fit(self, X, y, sample_weight=None):
         """Learn the metric.
 
@@ -169,11 +173,15 @@ class TripletMetric(LabelledMetric):
         -------
         self
         """
-        self._check_options()
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         begin = time.perf_counter()
         X, y, weights = self._check(X, y, sample_weight)
-        progress = Progress(self, X, y, "iteration")
+        with telling(self, X, y, "iteration") as tell:
+            self._set_solution(self._last_round(X, y, weights, lam, ratio, begin, tell))
+        return self
+
+    def _last_round(self, X, y, weights, lam, ratio, begin, tell):
+        """Learn and choose neighbours again, as often as that is wanted and changes them; return the last solution."""
         Z, solution, before = X, None, None
         for number in range(1, self.rounds + 1):
             try:
@@ -188,14 +196,26 @@ class TripletMetric(LabelledMetric):
                     raise
                 break
             start = None if solution is None else solution.M
-            solution = self._so_far = solve(problem, wanted, start=start, callback=progress, **self._arguments(begin))
+            solution = self._so_far = solve(problem, wanted, start=start, callback=tell, **self._arguments(begin))
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
-            if self.verbose:
-                print(f"round {number}: {T.n_triplets:,} triplets, lam {solution.lam:.4g}, relative gap "
-                      f"{solution.rel_gap:.2g} after {solution.n_iter} iterations")  # fmt: skip
+            _log.info("round %d: %s triplets, lam %.4g, relative gap %.2g after %d iterations",
+                      number, f"{T.n_triplets:,}", solution.lam, solution.rel_gap, solution.n_iter)  # fmt: skip
             if not solution.M.any() or solution.stopped_by in ("callback", "max_seconds"):
                 break  # a metric of zero has no neighbours
             Z = X @ components_of(solution.M).T
-        self._set_solution(solution)
-        progress.done()
-        return self
+        return solution
+
+
+def _as_point_weights(weights, n_points):
+    """Return one weight for each point, none negative and not all zero; a number is the weight of all."""
+    if isinstance(weights, numbers.Number):
+        weights = np.full(n_points, weights)
+    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (n_points,):
+        raise InputError(f"sample_weight has shape {weights.shape}: one weight for each of the {n_points} points")
+    if not weights.any():
+        raise InputError("sample_weight is zero for every point: at least one must be positive")
+    if (weights < 0).any():
+        row = int(np.argmin(weights))
+        raise InputError(f"sample_weight[{row}] is {weights[row]}: weights must not be negative")
+    return weights

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 from triscreen._utils.checkpoint import Checkpoint
+from triscreen._utils.progress import progress
 from triscreen._utils.threads import deadline, single_threaded_blas
 from triscreen._utils.validation import as_count, as_positive
 from triscreen.errors import Interrupted, OutOfTime, convergence_warning, interruptible
 from triscreen.path.checkpoint import entry_of, restore, state_of, take_up
 from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.identity import identity_of
-from triscreen.path.progress import progress
 from triscreen.path.result import Path
 from triscreen.path.walk import Walk
 from triscreen.problem.gap import Gap
@@ -23,6 +24,7 @@ from triscreen.screening import Screening
 from triscreen.solvers.api import MAX_ITER, advice, check_arguments
 from triscreen.solvers.monitor import wants_stop
 
+_log = logging.getLogger(__name__)
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
 AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)
 
@@ -147,7 +149,7 @@ def solve_path(
             accept=lambda found: take_up(found, checkpoint, problem, grid),
         )
     try:
-        with opened as store, progress(grid.total) as show:
+        with opened as store, progress("path", grid.most) as show:
             if store is not None:
                 rows, state = store.accepted
                 if state is not None:
@@ -174,10 +176,14 @@ def solve_path(
                 if store is not None:
                     store.append(*entry_of(row), state=state_of(walk))
                 ended = grid.ends(rows)
-                show(lam, rows[-1].rel_gap, 1 - rows[-1].undecided)
-                if callback is not None and wants_stop(callback(_state(rows, grid))):
+                seen = _state(rows, grid)
+                show(seen)
+                _log.debug("lambda %d: %.4g, relative gap %.2g, %.1f%% screened, %.3g s", seen.n_lambdas, lam,
+                           seen.rel_gap, 100 * seen.screening_rate, seen.seconds)  # fmt: skip
+                if callback is not None and wants_stop(callback(seen)):
                     ended = ended or "callback"
         path = _path(problem, rows, tol, guarantee, ended)
+        _log.debug("the path ends after %d lambdas: %s", len(path), ended)
         if not path.converged.all():
             missed = [sol for sol in path if not sol.converged]
             worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / sol.scale)

@@ -8,6 +8,7 @@ section 5 (lambda_max, the ratio 0.9, and the rule that ends a path; the safegua
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -73,6 +74,14 @@ class Grid:
         if self.lambdas is not None:
             return min(len(self.lambdas), self.n_lambdas or len(self.lambdas))
         return self.n_lambdas
+
+    @property
+    def most(self):
+        """How many lambdas there will be at most, None if that is not known."""
+        if self.lambdas is not None:
+            return self.total
+        lowest = 1 + math.ceil(math.log(_LOWEST) / math.log(self.ratio))
+        return min(lowest, self.n_lambdas or lowest)
 
     def identity(self):
         """What makes this grid this one, for a checkpoint."""
@@ -144,6 +153,11 @@ class GuaranteedGrid(Grid):
             )
         super().__init__(problem, None, lambda_max, ratio, n_lambdas, tol)
         self._reaches = {}
+
+    @property
+    def most(self):
+        """How many lambdas there will be at most: nobody knows, unless that was said."""
+        return self.n_lambdas
 
     def identity(self):
         """What makes this grid this one, for a checkpoint."""

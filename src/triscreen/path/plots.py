@@ -24,9 +24,9 @@ class Plots:
     def plot_screening(self, ax=None):
         """Share of the triplets proven irrelevant; with `triscreen.report.gather`, by each sphere and rule too."""
         ax = self._along(ax, self.lambdas, self.screening_rates, "share decided", label="this path", linewidth=3)
-        facts = self.facts or {}
-        for name, rates in facts.get("rates", {}).items():
-            ax.plot(self.lambdas[facts["stops"]], rates, label=name, linewidth=1)
+        if self.facts is not None and self.facts.rates is not None:
+            for name, rates in self.facts.rates.items():
+                ax.plot(self.lambdas[self.facts.stops], rates, label=name, linewidth=1)
         ax.set_ylim(0, 1.02)
         ax.legend(fontsize="small")
         return ax
@@ -43,29 +43,30 @@ class Plots:
 
     def plot_errors(self, ax=None):
         """Error on held-out points along the path (needs `triscreen.report.gather` with test points)."""
-        facts = self._fact("errors")
-        ax = self._along(ax, self.lambdas[facts["frames"]], facts["errors"], "error", marker=".")
-        ax.axhline(facts["error_before"], linestyle="--", color="0.5", label="Euclid")
+        facts = self._with("errors")
+        ax = self._along(ax, self.lambdas[facts.frames], facts.errors, "error", marker=".")
+        ax.axhline(facts.error_before, linestyle="--", color="0.5", label="Euclid")
         return ax
 
     def plot_dynamic(self, ax=None):
         """What is decided while a solver runs, for some lambdas (needs `triscreen.report.gather`)."""
-        facts = self._fact("dynamic")
-        ax = _map(_axes(ax), self.lambdas[facts["stops"]], facts["dynamic_iterations"], facts["dynamic"].T)
+        facts = self._with("dynamic")
+        ax = _map(_axes(ax), self.lambdas[facts.stops], facts.dynamic_iterations, facts.dynamic.T)
         ax.set_ylabel("iteration")
         return ax
 
     def plot_ranges(self, ax=None):
         """What one solution decides at other lambdas (needs `triscreen.report.gather`)."""
-        facts = self._fact("ranges")
+        facts = self._with("ranges")
         lambdas = self.lambdas
-        ax = _map(_axes(ax), lambdas[facts["frames"]], lambdas[facts["stops"]], facts["ranges"])
+        ax = _map(_axes(ax), lambdas[facts.frames], lambdas[facts.stops], facts.ranges)
         ax.set_yscale("log")
         ax.set_ylabel("lambda of the solution")
         return ax
 
-    def _fact(self, name):
-        if (self.facts or {}).get(name) is None:
+    def _with(self, name):
+        """Return the facts, or refuse where this one is not among them."""
+        if self.facts is None or name not in self.facts:
             raise InputError(f"this path has no {name}: call triscreen.report.gather(path, problem, X, y, ...) first")
         return self.facts
 

@@ -10,6 +10,7 @@ from triscreen._utils.display import html_table
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
+from triscreen.path.facts import Facts
 from triscreen.path.plots import Plots
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.gap import Gap
@@ -186,7 +187,7 @@ class Path(Plots):
         Relative gaps asked for, at the lambdas and between them.
     n_triplets, n_features : int
     cone : str
-    facts : dict or None
+    facts : Facts or None
         What a report shows beside the path (`triscreen.report.gather`); saved with it.
 
     Examples
@@ -356,8 +357,7 @@ class Path(Plots):
         if self._outside is not None:
             arrays["outside"] = self._outside
         if self.facts is not None:
-            tables = {name: value for name, value in self.facts.items() if isinstance(value, np.ndarray)}
-            meta["facts"] = {name: value for name, value in self.facts.items() if name not in tables}
+            meta["facts"], tables = self.facts.to_arrays()
             arrays.update({_FACTS + name: value for name, value in tables.items()})
         return meta, arrays
 
@@ -377,7 +377,7 @@ class Path(Plots):
         made = cls(rows, basis=arrays.get("basis"), outside=arrays.get("outside"), **own)
         if "facts" in meta:
             tables = {name[len(_FACTS) :]: value for name, value in arrays.items() if name.startswith(_FACTS)}
-            made.facts = {**meta["facts"], **tables}
+            made.facts = Facts.from_arrays(meta["facts"], tables)
         return made
 
     def _repr_html_(self):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from functools import partial
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
+from triscreen.path.facts import Facts
 from triscreen.report import maps as screening_maps
 from triscreen.selection import comparison_error, neighbour_error
 
@@ -44,7 +45,7 @@ def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None,
 
     Returns
     -------
-    dict
+    Facts
         Its ``left_out`` says in words what there was no time for.
     """
     max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
@@ -55,50 +56,54 @@ def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None,
     if X.shape != (len(X), path.n_features) or len(X) != problem.n_points:
         raise InputError(f"X has shape {X.shape}: the path was learned from {problem.n_points} points of "
                          f"{path.n_features} features")  # fmt: skip
-    facts = {
-        "source": str(source),
-        "n_points": len(X),
-        "n_pairs": problem.triplets.n_pairs,
-        "feature_names": [str(name) for name in feature_names] if feature_names is not None else None,
-        "feature_spread": X.std(axis=0),
-        "classes": None,
-        "k": k,
-        "left_out": [],
-    }
-    codes = np.zeros(len(X), dtype=int)
-    if y is not None:
-        classes, codes = np.unique(y, return_inverse=True)
-        facts["classes"] = [str(name) for name in classes]
-    sample = _sample(codes)
-    if y is not None:
-        facts["sample_classes"] = codes[sample]
-    error = _error_of(facts, X, y, X_test, y_test, comparisons_test, k)
-    _add_frames(facts, path, X[sample], error, end)
+    facts = Facts(
+        source=str(source),
+        n_points=len(X),
+        n_pairs=problem.triplets.n_pairs,
+        feature_names=None if feature_names is None else [str(name) for name in feature_names],
+        feature_spread=X.std(axis=0),
+        k=k,
+    )
+    facts, sample = _with_classes(facts, y)
+    facts, error = _with_error(facts, X, y, X_test, y_test, comparisons_test)
+    facts = _with_frames(facts, path, X[sample], error, end)
     triplets = problem.triplets
     if maps and len(path) > 1 and triplets.lists_triplets and triplets.n_triplets < _MOST:
-        _add_maps(facts, path, problem, end)
+        facts = _with_maps(facts, path, problem, end)
     path.facts = facts
     return facts
 
 
-def _error_of(facts, X, y, X_test, y_test, comparisons_test, k):
-    """Return a function of a metric's factor (None: Euclid) that gives the held-out error; None: nothing is."""
+def _with_classes(facts, y):
+    """Return (facts with the classes of labels, the numbers of the points to show); y may be None."""
+    if y is None:
+        return facts, _sample(np.zeros(facts.n_points, dtype=int))
+    classes, codes = np.unique(y, return_inverse=True)
+    sample = _sample(codes)
+    return replace(facts, classes=[str(name) for name in classes], sample_classes=codes[sample]), sample
+
+
+def _with_error(facts, X, y, X_test, y_test, comparisons_test):
+    """Return (facts that say what is held out, the error of it by a metric's factor); None for the latter: nothing is.
+
+    The factor None stands for Euclid.
+    """
     if comparisons_test is not None and len(comparisons_test):
-        facts["n_test"], facts["error_of"] = len(comparisons_test), "comparisons"
-        return lambda L: comparison_error(_mapped(X, L), comparisons_test)
+        facts = replace(facts, n_test=len(comparisons_test), error_of="comparisons")
+        return facts, lambda L: comparison_error(_mapped(X, L), comparisons_test)
     if X_test is not None and y is not None and len(X_test):
-        facts["n_test"], facts["error_of"] = len(X_test), "neighbours"
-        return lambda L: neighbour_error(_mapped(X, L), y, _mapped(X_test, L), y_test, k)
-    return None
+        facts = replace(facts, n_test=len(X_test), error_of="neighbours")
+        return facts, lambda L: neighbour_error(_mapped(X, L), y, _mapped(X_test, L), y_test, facts.k)
+    return facts, None
 
 
-def _add_frames(facts, path, X, error, end):
-    """Add views of the points and errors at some lambdas, as many as there is time for."""
+def _with_frames(facts, path, X, error, end):
+    """Return facts with views of the points X and errors at some lambdas, as many as there is time for."""
+    left_out = list(facts.left_out)
     if error is not None and time.perf_counter() >= end:
         error = None
-        facts["left_out"].append("errors")
-    if error is not None:
-        facts["error_before"] = error(None)
+        left_out.append("errors")
+    before = None if error is None else error(None)
     views, errors, wanted = {}, {}, _spread(len(path), _FRAMES)
     for t in _in_time(_coarse_to_fine(wanted), end):
         L = path.components(t)
@@ -106,46 +111,55 @@ def _add_frames(facts, path, X, error, end):
         if error is not None:
             errors[t] = error(L)
     if len(views) < len(wanted):
-        facts["left_out"].append(f"{len(wanted) - len(views)} of the {len(wanted)} lambdas to show")
-    facts["frames"] = frames = np.array(sorted(views))
-    if errors:
-        facts["errors"] = np.array([errors[t] for t in frames])
-    facts["before"] = last = _flat(X)
-    facts["after"] = np.empty((len(frames), len(X), 2), dtype=np.float32)
-    for place, t in enumerate(frames):
-        facts["after"][place] = last = _turned(views[t], last)
-    facts["before"] = facts["before"].astype(np.float32)
+        left_out.append(f"{len(wanted) - len(views)} of the {len(wanted)} lambdas to show")
+    frames, first = np.array(sorted(views)), _flat(X)
+    return replace(
+        facts,
+        left_out=left_out,
+        error_before=before,
+        errors=np.array([errors[t] for t in frames]) if errors else None,
+        frames=frames,
+        before=first.astype(np.float32),
+        after=_turned_one_by_one([views[t] for t in frames], first),
+    )
 
 
-def _add_maps(facts, path, problem, end):
-    """Add what screening can prove from some of the solutions, as many as there is time for."""
+def _turned_one_by_one(views, last):
+    """Return views of the points, each turned to be close to the one before."""
+    turned = np.empty((len(views), *last.shape), dtype=np.float32)
+    for place, view in enumerate(views):
+        turned[place] = last = _turned(view, last)
+    return turned
+
+
+def _with_maps(facts, path, problem, end):
+    """Return facts with what screening can prove from some of the solutions, as many as there is time for."""
     few = problem.triplets.n_triplets >= _MANY
     wanted = 1 + _spread(len(path) - 1, _FEW_STOPS if few else _STOPS)
     done = {}
     for t in _in_time(_coarse_to_fine(wanted), end, least=0):
         left = None if end == inf else max(end - time.perf_counter(), 1e-3)
-        rates, dynamic, ranges = (
-            show(problem, path, [t])
-            for show in (
-                partial(screening_maps.rates_by_sphere, max_seconds=left),
-                partial(screening_maps.dynamic_map, max_seconds=left),
-                screening_maps.range_map,
-            )
-        )
+        rates = screening_maps.rates_by_sphere(problem, path, [t], max_seconds=left)
+        dynamic = screening_maps.dynamic_map(problem, path, [t], max_seconds=left)[1]
+        ranges = screening_maps.range_map(problem, path, [t])
         if time.perf_counter() < end:  # otherwise its solves may have been cut short
-            done[t] = rates, dynamic[1][0], ranges[0]
+            done[t] = rates, dynamic[0], ranges[0]
     if len(done) < len(wanted):
-        facts["left_out"].append(f"{len(wanted) - len(done)} of the {len(wanted)} lambdas of the maps")
+        missing = f"{len(wanted) - len(done)} of the {len(wanted)} lambdas of the maps"
+        facts = replace(facts, left_out=[*facts.left_out, missing])
     if not done:
-        return
-    facts["stops"] = stops = np.array(sorted(done))
-    facts["rates"] = {name: [done[t][0][name][0] for t in stops] for name in done[stops[0]][0]}
-    longest = max(len(done[t][1]) for t in stops)
-    facts["dynamic_iterations"] = screening_maps.EVERY * np.arange(longest)
-    facts["dynamic"] = np.full((len(stops), longest), np.nan)
-    for row, t in zip(facts["dynamic"], stops, strict=True):
-        row[: len(done[t][1])] = done[t][1]
-    facts["ranges"] = np.array([done[t][2] for t in stops])[:, facts["frames"]]
+        return facts
+    stops = np.array(sorted(done))
+    rates, dynamic, ranges = zip(*(done[t] for t in stops), strict=True)
+    longest = max(map(len, dynamic))
+    return replace(
+        facts,
+        stops=stops,
+        rates={name: [rate[name][0] for rate in rates] for name in rates[0]},
+        dynamic_iterations=screening_maps.EVERY * np.arange(longest),
+        dynamic=np.array([np.pad(row, (0, longest - len(row)), constant_values=np.nan) for row in dynamic]),
+        ranges=np.array(ranges)[:, facts.frames],
+    )
 
 
 def _in_time(items, end, least=1):

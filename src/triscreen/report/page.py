@@ -11,6 +11,7 @@ import numpy as np
 
 from triscreen._utils.archive import replacing
 from triscreen.errors import InputError
+from triscreen.path.facts import Facts
 
 _DIRECTIONS, _FEATURES = 20, 15
 
@@ -69,19 +70,17 @@ def render(path):
 
 def numbers_of(path):
     """Return everything that the page shows, as plain numbers and texts."""
-    facts = path.facts or {}
-    frames = np.asarray(facts.get("frames", np.arange(len(path))))
-    source = facts.get("source") or ""
-    errors = facts.get("errors")
+    facts = path.facts or Facts()
+    frames, errors = np.arange(len(path)) if facts.frames is None else facts.frames, facts.errors
     data = {
-        "title": f"A metric for {source}" if source else "A metric from triplets",
+        "title": f"A metric for {facts.source}" if facts.source else "A metric from triplets",
         "n_triplets": path.n_triplets,
         "n_features": path.n_features,
-        "n_points": facts.get("n_points"),
-        "n_pairs": facts.get("n_pairs"),
-        "n_test": facts.get("n_test"),
-        "k": facts.get("k"),
-        "classes": facts.get("classes"),
+        "n_points": facts.n_points,
+        "n_pairs": facts.n_pairs,
+        "n_test": facts.n_test,
+        "k": facts.k,
+        "classes": facts.classes,
         "cone": path.cone,
         "tol": path.tol,
         "stopped_by": path.stopped_by,
@@ -94,25 +93,25 @@ def numbers_of(path):
         "passes": _short(path.passes),
         "seconds": _short(path.seconds),
         "n_iter": path.n_iter.tolist(),
-        "error_before": facts.get("error_before"),
+        "error_before": facts.error_before,
         "errors": None if errors is None else _short(errors),
         "best": None if errors is None else int(np.argmin(errors)),
     }
     if errors is not None:
         data["error_said"] = (
             f"error of {data['k']} nearest neighbours on {data['n_test']:,} points not learned from"
-            if facts["error_of"] == "neighbours"
+            if facts.error_of == "neighbours"
             else f"share in the wrong order of {data['n_test']:,} comparisons not learned from"
         )
     for name in ("before", "after", "sample_classes", "dynamic", "ranges"):
-        data[name] = _short(facts[name]) if facts.get(name) is not None else None
+        data[name] = _short(facts[name]) if name in facts else None
     for name in ("stops", "dynamic_iterations"):
-        data[name] = np.asarray(facts[name]).tolist() if facts.get(name) is not None else None
-    data["rates"] = {name: _short(np.array(values)) for name, values in (facts.get("rates") or {}).items()}
-    spectra, weights = zip(*(_spectrum_and_weights(path, t, facts.get("feature_spread")) for t in frames), strict=True)
+        data[name] = facts[name].tolist() if name in facts else None
+    data["rates"] = {name: _short(np.array(values)) for name, values in (facts.rates or {}).items()}
+    spectra, weights = zip(*(_spectrum_and_weights(path, t, facts.feature_spread) for t in frames), strict=True)
     data["spectrum"] = [_short(values[:_DIRECTIONS]) for values in spectra]
     data["ranks"] = [int(np.count_nonzero(values > 1e-6)) for values in spectra]
-    names = facts.get("feature_names") or [f"feature {j}" for j in range(path.n_features)]
+    names = facts.feature_names or [f"feature {j}" for j in range(path.n_features)]
     data["features"] = []
     for shares in weights:
         top = np.argsort(-shares, kind="stable")[:_FEATURES]

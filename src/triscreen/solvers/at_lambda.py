@@ -156,12 +156,10 @@ def _begin(screened, start, monitor):
     if start.solution is not None:
         screen(start.solution)
     now, smoothings = _first_evaluation(screened.engine, start, monitor)
-    screening = screened.screening
-    if screening is None or not screened.base.triplets.n_triplets or now.within(monitor.tol):
-        return now, smoothings
-    if start.solution is None:
+    screens = start.solution is None and screened.screening is not None and screened.base.triplets.n_triplets > 0
+    if screens and not now.within(monitor.tol):
         screened.switch_on()
-        if screening.at_start:
+        if screened.screening.at_start:
             now = screen(now)
     return now, smoothings
 

@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from test_files import ARRAYS, contents, refusal, same_array
+from archives import ARRAYS, contents, refusal, same_array
 from triscreen._utils import archive as files
 from triscreen._utils import checkpoint as checkpoints
 from triscreen._utils.checkpoint import Checkpoint

@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from test_files import npy, peak
+from archives import npy, peak
 from triscreen.datasets import read_points
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import triscreen as ts
+from archives import ARRAYS, contents, npy, peak, refusal, rewritten, same_array
 from triscreen._utils import archive as files
 
 META = {
@@ -24,7 +25,6 @@ META = {
     "name": "größe",
     "deep": {"k": None, "b": True},
 }
-ARRAYS = {"M": np.arange(12.0).reshape(3, 4), "ids": np.arange(5), "größe 1": np.array(["x", "ÿ"])}
 
 
 def same_value(a, b):
@@ -35,26 +35,10 @@ def same_value(a, b):
     return type(a) is type(b) and repr(a) == repr(b)
 
 
-def same_array(a, b):
-    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
-
-
 def same_content(content, kind, meta, arrays):
     found_kind, found_meta, found = content
     good = found_kind == kind and same_value(found_meta, meta) and list(found) == list(arrays)
     return good and all(same_array(found[name], arrays[name]) for name in arrays)
-
-
-def refusal(call, *arguments):
-    """Return the sentence of the InputError of a call."""
-    with pytest.raises(ts.InputError) as caught:
-        call(*arguments)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def contents(folder):
-    return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
 
 
 @pytest.fixture
@@ -169,18 +153,6 @@ def test_a_long_double_that_a_float_cannot_hold_is_refused(tmp_path):
     assert "meta['a'] is" in refusal(files.write, tmp_path / "a.tsc", "test", {"a": third}, {})
 
 
-def rewritten(file, change):
-    """Write a file anew with another header."""
-    with zipfile.ZipFile(file) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(members["header.json"])
-    change(header, members)
-    members["header.json"] = json.dumps(header)
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-
-
 def test_missing_files_and_folders_are_refused(tmp_path):
     assert refusal(files.read, tmp_path / "b.tsc") == (
         f"file='{tmp_path}/b.tsc' does not exist: file must be a file that triscreen has written"
@@ -287,22 +259,6 @@ def test_checksums_come_before_numpy(file):
     assert damaged != data
     file.write_bytes(damaged)
     assert "the checksum of M.npy is wrong" in refusal(files.read, file)
-
-
-def peak(call, *arguments):
-    """Return (the sentence of the refusal, the most memory that it took)."""
-    tracemalloc.start()
-    try:
-        return refusal(call, *arguments), tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def npy(dtype, shape, data=b""):
-    """The bytes of an npy file that may lie about its size."""
-    stream = io.BytesIO()
-    np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": shape})
-    return stream.getvalue() + data
 
 
 BOMBS = {
@@ -452,7 +408,6 @@ def test_fingerprints():
 
 
 def test_a_fingerprint_takes_no_copy_of_the_array():
-    import tracemalloc
 
     a = np.zeros((2000, 2000))
     for b in (a, a.T):

@@ -1,0 +1,140 @@
+"""One bar on a terminal, one line in a notebook, silence elsewhere; and never two at a time."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import triscreen as ts
+from commands import invoke
+from triscreen._utils import progress as module
+from triscreen._utils.progress import progress, silent
+
+Y = np.arange(30) % 2
+X = np.random.default_rng(0).normal(size=(30, 3)) + Y[:, None]
+PROBLEM = ts.Problem(X, ts.knn_triplets(X, Y, 2))
+
+
+class Terminal(io.StringIO):
+    """A stderr that somebody looks at."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """Return the (title, total, steps told of) of every bar that is opened."""
+    opened = []
+
+    class Bar:
+        def __init__(self, title, total):
+            self.told = []
+            opened.append((title, total, self.told))
+
+        def __enter__(self):
+            return self.told.append
+
+        def __exit__(self, *_):
+            pass
+
+    monkeypatch.setattr(module, "_display", Bar)
+    return opened
+
+
+def test_a_bar_shows_what_there_is_to_know(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        path = ts.solve_path(PROBLEM, n_lambdas=3, tol=1e-3)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    last = f"lambda {path.lambdas[-1]:.3g} gap {path.rel_gaps[-1]:.1e} screened {path.screening_rates[-1]:.1%}"
+    assert f" 3/3 {last} left < " in text
+    assert max(map(len, re.split(r"[\r\n]", text))) <= 80
+    assert terminal.getvalue().endswith("\x1b[2K")  # nothing of it stays
+
+
+def test_silence_where_nobody_looks(capfd):
+    ts.solve_path(PROBLEM, n_lambdas=3, tol=1e-3)
+    ts.TripletMetricCV(2, ratios=3, cv=2).fit(X, Y)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_line_in_a_notebook(monkeypatch):
+    shown = []
+
+    def display(data, raw, display_id):
+        shown.append(data["text/plain"])
+        return SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
+
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    monkeypatch.setattr(module.time, "perf_counter", iter(range(10**6)).__next__)  # a second each time
+    path = ts.solve_path(PROBLEM, n_lambdas=3, tol=1e-3)
+    assert shown[0] == "path"
+    assert shown[-1] == ""
+    assert [text.split("  ")[0] for text in shown[1:-1]] == ["path 1/3", "path 2/3", "path 3/3"]
+    assert f"lambda {path.lambdas[1]:.3g}" in shown[2]
+    assert "s left" in shown[1]
+
+
+def test_work_inside_other_work_shows_nothing_of_its_own(bars):
+    with progress("outer") as show:
+        ts.solve_path(PROBLEM, n_lambdas=2, tol=1e-3, callback=show)
+        with progress("inner") as inner:
+            inner(None)
+    assert [(title, total, len(told)) for title, total, told in bars] == [("outer", None, 2)]
+    ts.solve_path(PROBLEM, n_lambdas=2, tol=1e-3)
+    assert bars[1][:2] == ("path", 2)
+
+
+def test_silence_on_demand(bars):
+    with silent():
+        ts.solve_path(PROBLEM, n_lambdas=2, tol=1e-3)
+        with silent(False):
+            ts.solve_path(PROBLEM, n_lambdas=2, tol=1e-3)
+    assert bars == []
+    with silent(False):
+        ts.solve_path(PROBLEM, n_lambdas=2, tol=1e-3)
+    assert len(bars) == 1
+
+
+def test_a_path_knows_how_many_lambdas_there_are_at_most(bars):
+    path = ts.solve_path(PROBLEM, ratio=0.5, tol=1e-3)
+    ts.solve_path(PROBLEM, lambdas=path.lambdas[:4], tol=1e-3)
+    ts.solve_path(PROBLEM, ratio=0.5, n_lambdas=10**6, tol=1e-3)
+    ts.solve_path(PROBLEM, guarantee=0.1, tol=1e-3)
+    bound = 1 + int(np.ceil(np.log(1e-8) / np.log(0.5)))
+    assert [total for _, total, _ in bars] == [bound, 4, bound, None]
+    assert len(path) <= bound
+    assert all(len(told) <= (total or np.inf) for _, total, told in bars)
+
+
+def test_a_fit_shows_one_bar_and_only_if_asked(bars):
+    ts.TripletMetricCV(2, ratios=3, cv=2).fit(X, Y)
+    ts.TripletMetric(2).fit(X, Y)
+    assert bars == []
+    model = ts.TripletMetricCV(2, ratios=3, cv=2, rounds=2, verbose=1).fit(X, Y)
+    ((title, total, told),) = bars
+    assert title == "fit"
+    assert 2 * 3 * len(model.path_) <= len(told) <= total
+    model = ts.TripletMetric(2, verbose=1).fit(X, Y)
+    assert (bars[1][:2], len(bars[1][2])) == (("fit", None), model.n_iter_)
+
+
+@pytest.mark.parametrize("words", ["path iris --n-lambdas 3", "fit iris --cv 2", "fit iris --lam-ratio 0.1"])
+def test_a_command_shows_one_bar_unless_it_is_to_be_quiet(words, bars, tmp_path):
+    words = (*words.split(), "-o", tmp_path / "out")
+    assert invoke(*words, "--quiet").code == 0
+    assert bars == []
+    assert invoke(*words).code == 0
+    assert [title for title, *_ in bars] == [words[0]]
+    assert bars[0][2]
