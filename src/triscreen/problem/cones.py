@@ -133,9 +133,9 @@ class PSD(Cone):
             raise InputError(f"{name} differs from its transpose by {skew:.3g}: it must be symmetric")
         return 0.5 * (M + M.T)
 
-    def check_positive(self, M, name="M"):
-        """Refuse a symmetric matrix with an eigenvalue below zero beyond rounding."""
-        tolerance = _ROUNDING * len(M) * np.linalg.norm(M)
+    def check_positive(self, M, name="M", size=0.0):
+        """Refuse a symmetric matrix with an eigenvalue below zero beyond rounding (of a larger one of this size)."""
+        tolerance = _ROUNDING * len(M) * max(float(np.linalg.norm(M)), size)
         if tolerance > 0:
             try:
                 np.linalg.cholesky(M + tolerance * np.eye(len(M)))
@@ -214,7 +214,7 @@ class Diagonal(Cone):
             )
         return M
 
-    def check_positive(self, M, name="M"):
+    def check_positive(self, M, name="M", size=0.0):
         """Refuse a vector with an entry below zero beyond rounding."""
         if M.min() < -_ROUNDING * len(M) * np.abs(M).max():
             raise InputError(f"{name} has the diagonal entry {M.min():.3g}: the entries must not be negative")

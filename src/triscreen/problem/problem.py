@@ -333,8 +333,10 @@ class Problem(Engine):
         M = self.cone.check(M, self.n_features, name)
         core, outside = self.to_core(M)
         # Where M lies in the span of the data, its core tells whether it is positive, at less cost.
-        inside = outside <= (1e-12 * np.linalg.norm(self.units.into(M, METRIC))) ** 2
-        self.cone.check_positive(core if inside else M, name)
+        size = float(np.linalg.norm(self.units.into(M, METRIC)))
+        inside = outside <= (1e-12 * size) ** 2
+        # The core of M is off by the rounding of all of M, which with a prior may be much larger.
+        self.cone.check_positive(core if inside else M, name, size if inside and self.prior is not None else 0.0)
         return M, core, outside
 
     def to_core(self, M):

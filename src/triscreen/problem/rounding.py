@@ -87,8 +87,8 @@ class Rounding:
         return 2 * np.sqrt(np.maximum(dist, 0.0)) * step + step * step + self._relative * np.abs(dist)
 
     def element(self, M):
-        """Bound on |M - F F'| for the factor that M's distances came from."""
-        return 32 * self._dim * U * trace(M)
+        """Bound on |M - F F'| for the factor that M's distances came from (a core with a prior: of all of M, too)."""
+        return 32 * self._dim * U * trace(M) + self.prior_error
 
     def sum_of_h(self, weight):
         """Bound on the error of sum_t w_t a_t H_t with sum_t w_t a_t = weight."""
