@@ -21,13 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triscreen._kernels.pairs import laplacian_rows, pair_distances, pair_products, transpose_pairs, weighted_squares
 from triscreen._utils.archive import fingerprint
 from triscreen._utils.lazy import cached_property
-from triscreen._utils.threads import LONGEST, breathe, chunk_bounds, count_chunks
 from triscreen.errors import InputError
 
-MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
 # Bytes, measured where most is alive: an evaluation takes 16 a pair (distance and weight); a path keeps two references,
 # the working set, the best and the last evaluation. Screening keeps a norm and a zone of each triplet.
 _PAIR, _TRIPLET = 180, 32
@@ -84,25 +81,24 @@ class Reduction:
 
 
 class TripletSet:
-    """A set of triplets over listed pairs; subclasses add the triplets.
+    """What is asked of a set of triplets.
 
     What a subclass gives, and who asks for it:
 
     * everyone: ``identity``, ``identity_1``, ``check_points``, ``local_indices``, ``sweep``, ``largest_margin``,
       ``most_triplets_at_a_pair``;
+    * the engine, of pairs and points: ``n_pairs``, ``distances_under``, ``changes``, ``inner``, ``matrix``,
+      ``diagonal``, ``magnitude``, ``typical_square``, ``most_pairs_at_a_point`` (over listed pairs all of these are in
+      `triscreen.triplets.pairs`; a set without, whose ``lists_pairs`` is False, has its own kind of distances and pair
+      weights, and gives ``distances_of`` too);
     * Newton: ``hessian_weights``, and ``quadratic`` with ``restrict``, or ``quadratic_part`` as a whole;
     * where triplets have numbers (``lists_triplets``): ``sweep_alpha``, ``cross_slack``, ``ascend`` for alphas one by
       one; ``pair_numbers``, ``decide``, ``take``, ``off_zone`` for screening; ``undecided_in`` for the working set;
     * where they have none (`NeverListed`): ``reduce`` and ``quantum``.
 
-    The rest is done here over listed pairs. A set without them (``lists_pairs`` is False) has its own kind of distances
-    and pair weights, and gives ``distances_under``, ``distances_of``, ``changes``, ``inner``, ``matrix``, ``diagonal``,
-    ``magnitude``, ``typical_square`` and ``most_pairs_at_a_point`` too. One whose points are elsewhere answers ``dim``,
-    ``largest_square`` and ``fingerprint`` itself. In every method ``dist`` are the distances of the pairs, as
-    ``distances_under`` makes them, and ``threads`` the `Threads` that share the work.
-
-    Pairs are sorted by their first point. Index memory: 12 bytes a pair (first, second, and the list by second
-    point) and 16 bytes a point; an evaluation adds 16 bytes a pair (distance and weight), a whole path ten times that.
+    One whose points are elsewhere answers ``dim``, ``largest_square`` and ``fingerprint`` itself. In every method
+    ``dist`` are the distances of the pairs, as ``distances_under`` makes them, and ``threads`` the `Threads` that share
+    the work.
 
     Attributes
     ----------
@@ -113,8 +109,6 @@ class TripletSet:
         These rows, as the problem has them inside; None: nobody has said yet (`over`).
     total_weight : float
         Sum of the triplets' weights.
-    first, second : int32 arrays (n_pairs,)
-        The points of each pair.
     """
 
     n_triplets: int
@@ -151,26 +145,7 @@ class TripletSet:
 
     def reach(self):
         """Return |x_a| + |x_b| of every pair; None where pairs are not listed."""
-        if not self.lists_pairs:
-            return None
-        sizes = np.sqrt(np.einsum("ij,ij->i", self.points, self.points))
-        return sizes[self.first] + sizes[self.second]
-
-    def _set_pairs(self, n_points, first, second):
-        if len(first) > MOST_PAIRS:
-            raise InputError(f"the triplets have {len(first)} pairs: at most {MOST_PAIRS} can be listed")
-        self.n_points = n_points
-        self.first, self.second = first, second
-        # Pairs that begin with point i: _ptr[i] .. _ptr[i + 1]; that end with it: _back_pair[_back_ptr[i] .. ].
-        self._ptr = np.searchsorted(first, np.arange(n_points + 1)).astype(np.int64)
-        self._back_ptr = np.zeros(n_points + 1, dtype=np.int64)
-        self._back_pair = np.empty(len(second), dtype=np.int32)
-        transpose_pairs(second, self._back_ptr, self._back_pair)
-
-    @property
-    def n_pairs(self):
-        """Number of listed pairs."""
-        return len(self.first)
+        return None
 
     @property
     def nbytes(self):
@@ -214,6 +189,42 @@ class TripletSet:
 
     def local_indices(self, start=0, stop=None):
         """Like `indices`, counting only the points that the set speaks of."""
+        raise NotImplementedError
+
+    def distances_under(self, cone, factor, threads):
+        """Return the distances of every pair under F F'."""
+        raise NotImplementedError
+
+    def changes(self, cone, V, threads):
+        """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
+        raise NotImplementedError
+
+    def inner(self, pair_weights, change, cone):
+        """Return the sum over pairs of weight times change of distance."""
+        raise NotImplementedError
+
+    def matrix(self, pair_weights, threads):
+        """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)'."""
+        raise NotImplementedError
+
+    def diagonal(self, pair_weights, threads):
+        """Return the diagonal of `matrix`."""
+        raise NotImplementedError
+
+    def magnitude(self, pair_weights, threads):
+        """Return the sum over pairs of |c_p| |delta_p|^2, or more."""
+        raise NotImplementedError
+
+    def typical_square(self, threads):
+        """Return about the mean of |delta|^4 over pairs."""
+        raise NotImplementedError
+
+    def most_pairs_at_a_point(self):
+        """Return an upper bound of the number of pairs that one point belongs to."""
+        raise NotImplementedError
+
+    def quadratic_part(self, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, the number of these triplets)."""
         raise NotImplementedError
 
     def sweep(self, dist, smoothing, threads):
@@ -336,15 +347,6 @@ class TripletSet:
         """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
         raise NotImplementedError
 
-    def _needed(self, used):
-        """Return (pairs, points, first, second) of a mask of pairs, points counted anew."""
-        pairs = np.flatnonzero(used)
-        first, second = self.first[pairs], self.second[pairs]
-        here = np.zeros(self.n_points, dtype=bool)
-        here[first] = here[second] = True
-        place = np.cumsum(here, dtype=np.int32) - 1
-        return pairs, np.flatnonzero(here), place[first], place[second]
-
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at one metric of the alphas of another: the sum of w [l(m) - a (1 - m) + (g/2) a^2].
 
@@ -369,43 +371,6 @@ class TripletSet:
         """Return an upper bound of the number of triplets that one pair belongs to."""
         raise NotImplementedError
 
-    def most_pairs_at_a_point(self):
-        """Return the largest number of pairs that one point belongs to."""
-        return int((np.diff(self._ptr) + np.diff(self._back_ptr)).max(initial=0))
-
-    def distances_under(self, cone, factor, threads):
-        """Return the distances of every pair under F F'."""
-        return self._distances(cone.embed(self.points, factor, threads), threads)
-
-    def euclid(self, threads):
-        """Return |x_a - x_b|^2 of every pair."""
-        return self._distances(self.points, threads)
-
-    def _distances(self, G, threads):
-        """Return |G_a - G_b|^2 for every pair."""
-        dist = np.empty(self.n_pairs)
-        chunks = count_chunks(self.n_pairs, 2 + G.shape[1])
-        bounds = chunk_bounds(self.n_pairs, chunks)
-
-        def task(c):
-            pair_distances(G, self.first, self.second, dist, bounds[c], bounds[c + 1])
-
-        threads.run("distances", task, chunks)
-        return dist
-
-    def changes(self, cone, V, threads):
-        """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
-        X, Y = self.points, cone.spread(self.points, V)
-        out = np.empty(self.n_pairs)
-        chunks = count_chunks(self.n_pairs, 2 + 2 * X.shape[1])
-        bounds = chunk_bounds(self.n_pairs, chunks)
-
-        def task(c):
-            pair_products(X, Y, self.first, self.second, out, bounds[c], bounds[c + 1])
-
-        threads.run("changes", task, chunks)
-        return out
-
     def norms(self, cone, start, stop, out):
         """Write |H_t|_F (diagonal cone: |h_t|_2) of the triplets start <= t < stop."""
         cone.norms(self.points, self.local_indices(start, stop), out)
@@ -414,24 +379,6 @@ class TripletSet:
         """Return a function: from numbers of triplets to their points, (m, 3, dim) with rows x_i, x_j, x_l (or V'x)."""
         Y, indices = self.points if V is None else self.points @ V, self.local_indices()
         return lambda numbers: Y[indices[numbers]]
-
-    def inner(self, pair_weights, change, cone):
-        """Return the sum over pairs of weight times change of distance."""
-        return float(pair_weights @ change)
-
-    def quadratic_part(self, dist, smoothing, threads):
-        """Return (a set with all quadratic triplets, its pairs, the number of these triplets)."""
-        selection, count = self.quadratic(dist, smoothing)
-        return *self.restrict(selection), count
-
-    def magnitude(self, pair_weights, threads):
-        """Return the sum over pairs of |c_p| |delta_p|^2, or more."""
-        return float(np.abs(pair_weights) @ self.euclid(threads))
-
-    def typical_square(self, threads):
-        """Return about the mean of |delta|^4 over pairs."""
-        euclid = self.euclid(threads)
-        return float(np.square(euclid).mean()) if len(euclid) else 0.0
 
     def quantum(self, largest, gamma):
         """Bound on what else, beside rounding of distances, may be wrong with a margin."""
@@ -448,45 +395,6 @@ class TripletSet:
     def bytes_needed(self, dim, n_jobs=1, rows=1):
         """Return the bytes that a solve or a path takes at most, beside the points."""
         return self.nbytes + _PAIR * self.n_pairs + _TRIPLET * self.n_triplets
-
-    def matrix(self, pair_weights, threads):
-        """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
-        X = self.points
-        n, dim = X.shape
-        # The partial matrices together are no larger than X.
-        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
-        bounds = chunk_bounds(n, chunks)
-        parts = np.zeros((chunks, dim, dim))
-
-        stretch = 1 + int(LONGEST / dim**2)
-
-        def task(c):
-            for start in range(bounds[c], bounds[c + 1], stretch):
-                breathe()
-                stop = min(start + stretch, bounds[c + 1])
-                rows = np.empty((stop - start, dim))
-                laplacian_rows(
-                    X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start,
-                    stop,
-                )  # fmt: skip
-                parts[c] += X[start:stop].T @ rows
-
-        threads.run("matrix", task, chunks)
-        A = parts.sum(axis=0)
-        return 0.5 * (A + A.T)
-
-    def diagonal(self, pair_weights, threads):
-        """Return the diagonal of `matrix`, in O(pairs d)."""
-        X = self.points
-        chunks = count_chunks(self.n_pairs, 2 * X.shape[1])
-        bounds = chunk_bounds(self.n_pairs, chunks)
-        parts = np.zeros((chunks, X.shape[1]))
-
-        def task(c):
-            weighted_squares(X, self.first, self.second, pair_weights, parts[c], bounds[c], bounds[c + 1])
-
-        threads.run("diagonal", task, chunks)
-        return parts.sum(axis=0)
 
     def __len__(self):
         return self.n_triplets

@@ -20,11 +20,12 @@ from triscreen._kernels.blocks import (
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.errors import InputError
-from triscreen.triplets.base import Sums, TripletSet, add_up
+from triscreen.triplets.base import Sums, add_up
 from triscreen.triplets.listed import ListedTriplets
+from triscreen.triplets.pairs import ListedPairs
 
 
-class BlockTriplets(TripletSet):
+class BlockTriplets(ListedPairs):
     """Blocks of positives times negatives, one per anchor: 0 bytes per triplet; make one with `knn_triplets`.
 
     The triplets are counted anchor by anchor, positive by positive, negative by negative.

@@ -10,8 +10,8 @@ from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
 from triscreen._utils.threads import LONGEST, Threads, chunk_bounds, single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
-from triscreen.triplets.base import MOST_PAIRS
 from triscreen.triplets.blocks import BlockTriplets
+from triscreen.triplets.pairs import MOST_PAIRS
 
 _DISTANCE_BLOCK = 32 * 2**20  # bytes
 _NAMED_CLASSES = 8

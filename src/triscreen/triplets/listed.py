@@ -16,10 +16,11 @@ from triscreen._kernels.listed import (
     undecided_list,
 )
 from triscreen._utils.threads import chunk_bounds, count_chunks
-from triscreen.triplets.base import Sums, TripletSet, add_up
+from triscreen.triplets.base import Sums, add_up
+from triscreen.triplets.pairs import ListedPairs
 
 
-class ListedTriplets(TripletSet):
+class ListedTriplets(ListedPairs):
     """Listed triplets, 8 bytes each and 8 more if weighted.
 
     Parameters

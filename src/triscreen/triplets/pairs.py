@@ -1,0 +1,150 @@
+"""Sets whose pairs are listed: distances and weights are arrays, an entry a pair.
+
+Pairs are sorted by their first point. Index memory: 12 bytes a pair (first, second, and the list by second point) and
+16 bytes a point; an evaluation adds 16 bytes a pair (distance and weight), a whole path ten times that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triscreen._kernels.pairs import laplacian_rows, pair_distances, pair_products, transpose_pairs, weighted_squares
+from triscreen._utils.threads import LONGEST, breathe, chunk_bounds, count_chunks
+from triscreen.errors import InputError
+from triscreen.triplets.base import TripletSet
+
+MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
+
+
+class ListedPairs(TripletSet):
+    """What sets over listed pairs share; subclasses add the triplets.
+
+    Attributes
+    ----------
+    first, second : int32 arrays (n_pairs,)
+        The points of each pair.
+    """
+
+    def _set_pairs(self, n_points, first, second):
+        if len(first) > MOST_PAIRS:
+            raise InputError(f"the triplets have {len(first)} pairs: at most {MOST_PAIRS} can be listed")
+        self.n_points = n_points
+        self.first, self.second = first, second
+        # Pairs that begin with point i: _ptr[i] .. _ptr[i + 1]; that end with it: _back_pair[_back_ptr[i] .. ].
+        self._ptr = np.searchsorted(first, np.arange(n_points + 1)).astype(np.int64)
+        self._back_ptr = np.zeros(n_points + 1, dtype=np.int64)
+        self._back_pair = np.empty(len(second), dtype=np.int32)
+        transpose_pairs(second, self._back_ptr, self._back_pair)
+
+    @property
+    def n_pairs(self):
+        """Number of listed pairs."""
+        return len(self.first)
+
+    def reach(self):
+        """Return |x_a| + |x_b| of every pair."""
+        sizes = np.sqrt(np.einsum("ij,ij->i", self.points, self.points))
+        return sizes[self.first] + sizes[self.second]
+
+    def _needed(self, used):
+        """Return (pairs, points, first, second) of a mask of pairs, points counted anew."""
+        pairs = np.flatnonzero(used)
+        first, second = self.first[pairs], self.second[pairs]
+        here = np.zeros(self.n_points, dtype=bool)
+        here[first] = here[second] = True
+        place = np.cumsum(here, dtype=np.int32) - 1
+        return pairs, np.flatnonzero(here), place[first], place[second]
+
+    def most_pairs_at_a_point(self):
+        """Return the largest number of pairs that one point belongs to."""
+        return int((np.diff(self._ptr) + np.diff(self._back_ptr)).max(initial=0))
+
+    def distances_under(self, cone, factor, threads):
+        """Return the distances of every pair under F F'."""
+        return self._distances(cone.embed(self.points, factor, threads), threads)
+
+    def euclid(self, threads):
+        """Return |x_a - x_b|^2 of every pair."""
+        return self._distances(self.points, threads)
+
+    def _distances(self, G, threads):
+        """Return |G_a - G_b|^2 for every pair."""
+        dist = np.empty(self.n_pairs)
+        chunks = count_chunks(self.n_pairs, 2 + G.shape[1])
+        bounds = chunk_bounds(self.n_pairs, chunks)
+
+        def task(c):
+            pair_distances(G, self.first, self.second, dist, bounds[c], bounds[c + 1])
+
+        threads.run("distances", task, chunks)
+        return dist
+
+    def changes(self, cone, V, threads):
+        """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
+        X, Y = self.points, cone.spread(self.points, V)
+        out = np.empty(self.n_pairs)
+        chunks = count_chunks(self.n_pairs, 2 + 2 * X.shape[1])
+        bounds = chunk_bounds(self.n_pairs, chunks)
+
+        def task(c):
+            pair_products(X, Y, self.first, self.second, out, bounds[c], bounds[c + 1])
+
+        threads.run("changes", task, chunks)
+        return out
+
+    def inner(self, pair_weights, change, cone):
+        """Return the sum over pairs of weight times change of distance."""
+        return float(pair_weights @ change)
+
+    def quadratic_part(self, dist, smoothing, threads):
+        """Return (a set with all quadratic triplets, its pairs, the number of these triplets)."""
+        selection, count = self.quadratic(dist, smoothing)
+        return *self.restrict(selection), count
+
+    def magnitude(self, pair_weights, threads):
+        """Return the sum over pairs of |c_p| |delta_p|^2, or more."""
+        return float(np.abs(pair_weights) @ self.euclid(threads))
+
+    def typical_square(self, threads):
+        """Return about the mean of |delta|^4 over pairs."""
+        euclid = self.euclid(threads)
+        return float(np.square(euclid).mean()) if len(euclid) else 0.0
+
+    def matrix(self, pair_weights, threads):
+        """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
+        X = self.points
+        n, dim = X.shape
+        # The partial matrices together are no larger than X.
+        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
+        bounds = chunk_bounds(n, chunks)
+        parts = np.zeros((chunks, dim, dim))
+
+        stretch = 1 + int(LONGEST / dim**2)
+
+        def task(c):
+            for start in range(bounds[c], bounds[c + 1], stretch):
+                breathe()
+                stop = min(start + stretch, bounds[c + 1])
+                rows = np.empty((stop - start, dim))
+                laplacian_rows(
+                    X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start,
+                    stop,
+                )  # fmt: skip
+                parts[c] += X[start:stop].T @ rows
+
+        threads.run("matrix", task, chunks)
+        A = parts.sum(axis=0)
+        return 0.5 * (A + A.T)
+
+    def diagonal(self, pair_weights, threads):
+        """Return the diagonal of `matrix`, in O(pairs d)."""
+        X = self.points
+        chunks = count_chunks(self.n_pairs, 2 * X.shape[1])
+        bounds = chunk_bounds(self.n_pairs, chunks)
+        parts = np.zeros((chunks, X.shape[1]))
+
+        def task(c):
+            weighted_squares(X, self.first, self.second, pair_weights, parts[c], bounds[c], bounds[c + 1])
+
+        threads.run("diagonal", task, chunks)
+        return parts.sum(axis=0)
