@@ -1,7 +1,8 @@
-"""One metric from labelled points, its lambda chosen over the whole path by cross-validation."""
+"""One metric from labelled points; where to begin and lambda are chosen over whole paths by cross-validation."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import time
@@ -18,45 +19,59 @@ from triscreen._utils.validation import as_count, as_flag, as_numbers, as_positi
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
+from triscreen.estimators.starts import check_start, make_start, moved
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
-from triscreen.selection import choose, triplet_accuracy
+from triscreen.problem.cones import components_of
+from triscreen.selection import triplet_accuracy, vote_scores
+from triscreen.solvers import Solution
 
 # Lambdas that are farther apart have others in between, for the walk down only.
 LEAP = 6.0
 # Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
-_ROUGH, _DONE = 0.01, 0.02
+_ROUGH, _DONE = 0.02, 0.02
+# With a prior nothing happens at larger ratios: lambda_max is where M is within 1 % of it.
+_LARGEST_WITH_PRIOR = 0.03
+STARTS = (None, "identity", "within")
 _log = logging.getLogger(__name__)
 
 
 class TripletMetricCV(LabelledMetric):
-    """A Mahalanobis metric whose lambda is chosen by cross-validation over whole paths of certified metrics.
+    """A Mahalanobis metric whose start and lambda are chosen by cross-validation over whole paths of certified metrics.
 
-    One grid of lam / lambda_max serves all folds and the fit on all points: the loss is a sum, so each of them has its
-    own lambda_max.
+    Each candidate, a metric to begin with, has a path from it, and is also tried alone, without any learning; so on the
+    folds the choice is never worse than Euclid. One grid of lam / lambda_max serves all folds and the fit on all
+    points: the loss is a sum, so each of them has its own lambda_max.
 
     Parameters
     ----------
-    n_neighbors, triplets, gamma, cone, rounds, n_components, solver, screening, max_iter, n_jobs, memory_budget,
-    random_state :
+    n_neighbors, triplets, gamma, cone, neighbors, rounds, n_components, solver, screening, max_iter, n_jobs,
+    memory_budget, random_state :
         As for `TripletMetric`. With rounds > 1 each fold chooses neighbours again by its own metric at the ratio
-        nearest to 1e-3, and the whole path is walked again.
+        nearest to 1e-3, and its path is walked again, unless they are the same ones.
+    candidates : sequence
+        Metrics to begin with, each as for the ``prior`` of `TripletMetric`; None: no prior. Those that are made from
+        labels are made for every fold anew.
     ratios : array or int
-        Falling values of lam / lambda_max, or how many between 1 and ``smallest_ratio``; of these a path leaves out
-        what comes after 98 % of the loss are gone.
+        Falling values of lam / lambda_max, or how many between 1 (with a prior: 0.03) and ``smallest_ratio``; of these
+        a path leaves out what comes after 98 % of the loss of M = 0 are gone.
     smallest_ratio : float
     cv : int, splitter or iterable
         As in scikit-learn; an int means stratified folds, in the order of the points.
     scoring : str, callable or None
-        None: accuracy of the nearest ``score_neighbors`` neighbours. "triplet": share of the held-out points' triplets
-        that are in the right order. Otherwise a scikit-learn scorer, which sees a `KNeighborsClassifier` in the learned
-        space.
+        None: share of right votes among the nearest 1, 2, ... 7 neighbours, taken together: it ranks metrics as the
+        accuracy does, with less noise. "triplet": share of the held-out points' triplets that are in the right order.
+        Otherwise a scikit-learn scorer, such as "accuracy", which sees a `KNeighborsClassifier` of ``score_neighbors``
+        in the learned space.
     score_neighbors : int
+        Of the accuracy that ``improvement_`` tells of, and of scikit-learn's scorers.
     one_standard_error : bool
-        Choose the largest lambda (the simplest metric) whose score is within one standard error of the best.
+        On each path choose the largest lambda (the simplest metric) whose score is within one standard error of the
+        best. Between starts, the simplest one within a quarter of a paired standard error of the best is chosen anyway.
     tol : float
-        Relative gap of the path on all points; paths of folds, which only rank lambdas, are content with 0.01.
+        Relative gap of the path on all points; paths of folds, which only rank lambdas, are content with 0.02.
     max_seconds : float, optional
         For the whole fit, shared out among its paths.
     checkpoint : path, optional
@@ -69,15 +84,28 @@ class TripletMetricCV(LabelledMetric):
     Attributes
     ----------
     components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_ :
-        Of the metric chosen, fitted on all points.
-    path_ : Path
-        On all points.
+        Of the metric chosen, fitted on all points. Where a start alone was chosen, ``lam_`` is infinity and the gap 0.
+    chosen_ : str
+        The start: "euclid" or the name of a candidate.
+    candidates_ : dict
+        What the folds say, as columns, a row a start with Euclid first: "name", "alone" (scores of the folds without
+        any learning), "ratios", "scores" (of folds and ratios), "seconds", "dropped" (after so many folds; 0: never).
+    improvement_ : (float, float)
+        Accuracy of the choice less that of Euclid on the same folds (with a scorer of your own: its scores): the mean
+        and its standard error. In-sample: the choice was made on these folds. Not above its standard error: metric
+        learning does not help here.
+    prior_, prior_scale_ :
+        As for `TripletMetric`.
+    path_ : Path or None
+        Of the chosen start, on all points; None where it was chosen alone.
     n_iter_ : int
         Iterations of the whole path.
     ratios_ : array, shape (n_ratios,)
     cv_scores_ : array, shape (n_folds, n_ratios)
-        NaN where a path ended early, or where a fold has nothing to score. Weights of points do not enter.
+        Of the chosen start (Euclid: of the first candidate); NaN where a path ended early, or where a fold has nothing
+        to score. Weights of points do not enter.
     best_index_ : int
+        Column of the chosen ratio; -1: the start alone.
     lam_ratio_, best_score_ : float
 
     Examples
@@ -95,14 +123,16 @@ class TripletMetricCV(LabelledMetric):
         self,
         n_neighbors=5,
         triplets="knn",
-        ratios=8,
-        smallest_ratio=1e-5,
+        candidates=STARTS,
+        ratios=7,
+        smallest_ratio=1e-4,
         cv=5,
         scoring=None,
         score_neighbors=3,
         one_standard_error=False,
         gamma=0.05,
         cone="psd",
+        neighbors="prior",
         tol=1e-3,
         rounds=1,
         n_components=None,
@@ -119,6 +149,7 @@ class TripletMetricCV(LabelledMetric):
     ):
         self.n_neighbors = n_neighbors
         self.triplets = triplets
+        self.candidates = candidates
         self.ratios = ratios
         self.smallest_ratio = smallest_ratio
         self.cv = cv
@@ -127,6 +158,7 @@ class TripletMetricCV(LabelledMetric):
         self.one_standard_error = one_standard_error
         self.gamma = gamma
         self.cone = cone
+        self.neighbors = neighbors
         self.tol = tol
         self.rounds = rounds
         self.n_components = n_components
@@ -161,62 +193,112 @@ class TripletMetricCV(LabelledMetric):
         """
         begin = time.perf_counter()
         one_standard_error = as_flag(self.one_standard_error, "one_standard_error")
-        self.ratios_ = self._grid()
         as_count(self.score_neighbors, "score_neighbors")
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise InputError(f"scoring={shortened(self.scoring)}: it must be None, one name or one scorer")
+        priors = self._priors()
+        self._grid(None)
         X, y, weights = self._check(X, y, sample_weight)
-        parts = [*self._folds(X, y, groups), (np.arange(len(X)), None)]
-        self._look_at_folders(parts)
-        metrics = [None] * len(parts)  # those that choose the neighbours of the parts; None: Euclid
-        most = self.rounds * len(parts) * len(_without_leaps(self.ratios_)[0])
-        with telling(self, X, y, "lambda", most) as tell:
-            for number in range(1, self.rounds + 1):
-                self.path_, metrics = self._walk_parts(number, parts, metrics, X, y, weights, begin, tell)
-                scores = self.cv_scores_[:, : len(self.path_)]
-                self.best_index_ = choose(scores, one_standard_error)
-                self.lam_ratio_ = float(self.ratios_[self.best_index_])
-                self.best_score_ = float(np.nanmean(scores[:, self.best_index_]))
-                _log.info("round %d: lam/lambda_max %.3g, score %.4f", number, self.lam_ratio_, self.best_score_)
-            self.n_triplets_ = self.path_.n_triplets
-            self._set_solution(self.path_[self.best_index_], self.path_.components(self.best_index_))
-            self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
+        folds = self._folds(X, y, groups)
+        starts = Candidate.all_of(priors, self._grid, len(folds))
+        parts = [*folds, (np.arange(len(X)), None)]
+        self._look_at_folders(starts, parts)
+        euclid = np.full((len(folds), 2), np.nan)
+        walks = self.rounds * (len(folds) * len(starts) + 1)
+        with telling(self, X, y, "lambda", walks * max(len(_without_leaps(c.ratios)[0]) for c in starts)) as tell:
+            for k in range(len(folds)):
+                euclid[k] = self._try_fold(starts, k, parts, X, y, weights, begin, tell)
+                drop_hopeless(starts, k + 1)
+            chosen, column = choose_candidate(starts, euclid, one_standard_error)
+            self._keep(chosen or starts[0], chosen, column, euclid)
+            self.candidates_ = table(starts, euclid)
+            self._learn_all(chosen, column, parts, X, y, weights, begin, tell)
         return self
 
-    def _walk_parts(self, number, parts, metrics, X, y, weights, begin, tell):
-        """Walk the path of every fold and score it, then that of all points; return this one, and a metric of each.
+    def _priors(self):
+        """Return the starts to try, checked."""
+        given = self.candidates
+        if isinstance(given, str) or not hasattr(given, "__len__") or not len(given) or isinstance(given, np.ndarray):
+            raise InputError(f"candidates={shortened(given)}: it must be a list of starts, such as {list(STARTS)}")
+        for prior in given:
+            check_start(prior, "candidates")
+        return list(given)
 
-        Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's:
-        scores have no say in this, those of other folds know the labels that this one holds out.
-        """
-        between = int(np.argmin(np.abs(np.log(self.ratios_ / 1e-3))))
-        self.cv_scores_ = np.full((len(parts) - 1, len(self.ratios_)), np.nan)
-        metrics = list(metrics)
-        for k, (train, test) in enumerate(parts):
-            arguments = self._arguments(begin, len(parts) * (self.rounds + 1 - number) - k)
-            if test is not None:
+    def _try_fold(self, starts, k, parts, X, y, weights, begin, tell):
+        """Walk the paths of all starts of a fold, and score them; return the scores of Euclid."""
+        (train, test), n_folds = parts[k], len(parts) - 1
+        data = (X[train], y[train], X[test], y[test])
+        left = self.rounds * (sum(not c.dropped for c in starts) * (n_folds - k) + 1)
+        for candidate in [c for c in starts if not c.dropped]:
+            since = time.perf_counter()
+            try:
+                with _named(k, train):
+                    N = make_start(candidate.prior, X[train], y[train], self.cone)
+                    candidate.alone[k] = self._score(_components(N, X.shape[1]), *data)
+                    path = self._walk(candidate, N, k, train, True, X, y, weights, begin, left, tell)
+            except OutOfTime:
+                if self._so_far is None:
+                    raise
+                continue  # without scores
+            finally:
+                candidate.seconds += time.perf_counter() - since
+                left -= self.rounds
+            candidate.scores[k, : len(path)] = [self._score(path.components(t), *data) for t in range(len(path))]
+            _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
+                      candidate.name, len(path), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
+        return self._score(np.eye(X.shape[1]), *data)
+
+    def _walk(self, candidate, N, k, train, is_fold, X, y, weights, begin, left, tell):
+        """Return the path of one part from one start; with rounds, the last one."""
+        X, y, weights = X[train], y[train], None if weights is None else weights[train]
+        between = int(np.argmin(np.abs(np.log(candidate.ratios / 1e-3))))
+        Z, path, before = self._first_space(X, N), None, None
+        for number in range(1, self.rounds + 1):
+            arguments = self._arguments(begin, left + 1 - number)
+            if is_fold:
                 arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
             if self.checkpoint is not None:
-                arguments["checkpoint"] = self._folder(number, k, test)
-            part_weights = None if weights is None else weights[train]
+                arguments["checkpoint"] = self._folder(candidate, number, k, is_fold)
             # What took its time for one part takes it for all points too: these are not given up for it.
-            limited = self._in_time(begin) if test is not None else nullcontext()
-            try:
-                with _named(k, train) if test is not None else nullcontext():
-                    path = self._path(X[train], y[train], part_weights, metrics[k], tell, arguments, limited)
-            except OutOfTime:
-                if test is None or self._so_far is None:
-                    raise
-                continue  # a fold without scores
-            self._so_far = path
-            metrics[k] = path.components(min(between, len(path) - 1))
-            if test is not None:
-                self.cv_scores_[k, : len(path)] = [
-                    self._score(path.components(t), X[train], y[train], X[test], y[test]) for t in range(len(path))
-                ]
-                best, which = np.max(self.cv_scores_[k, : len(path)]), f"fold {k + 1} of {len(parts) - 1}"
-                _log.info("round %d, %s: %d lambdas, best score %.4f", number, which, len(path), best)
-        return path, metrics
+            with self._in_time(begin) if is_fold else nullcontext():
+                T = self._make_triplets(Z, y, weights)
+                if before is not None and T.same_as(before):
+                    break
+                problem, *own = self._make_problem(X, T, N)
+            path = self._so_far = self._path(problem, candidate.ratios, tell, arguments)
+            before, self.prior_, self.prior_scale_ = T, *own
+            Z = moved(X, path.M(min(between, len(path) - 1)))
+        return path
+
+    def _keep(self, shown, chosen, column, euclid):
+        """Say what was chosen."""
+        scores = euclid if chosen is None else chosen.alone if column is None else chosen.scores[:, column]
+        self.chosen_ = "euclid" if chosen is None else chosen.name
+        self.ratios_, self.cv_scores_ = shown.ratios, shown.scores[:, :, 0]
+        self.best_index_ = -1 if column is None else int(column)
+        self.lam_ratio_ = float("inf") if column is None else float(shown.ratios[column])
+        self.best_score_ = float(np.nanmean(scores[:, 0]))
+        self.improvement_ = improvement(scores[:, 1], euclid[:, 1])
+        mean, error = self.improvement_
+        what = self.chosen_ if column is not None else f"{self.chosen_} alone"
+        _log.info("chosen: %s, lam/lambda_max %.3g, score %.4f, %+.4f (standard error %.4f) over Euclid%s", what,
+                  self.lam_ratio_, self.best_score_, mean, error,
+                  "" if mean > error else ": metric learning does not help here")  # fmt: skip
+
+    def _learn_all(self, chosen, column, parts, X, y, weights, begin, tell):
+        """Fit the choice on all points."""
+        train = parts[-1][0]
+        N = None if chosen is None else make_start(chosen.prior, X, y, self.cone)
+        if column is None:
+            self.path_, self.prior_, self.prior_scale_, self.n_triplets_ = None, N, 1.0, 0
+            M = N if N is not None else np.ones(X.shape[1]) if self.cone == "diagonal" else np.eye(X.shape[1])
+            self._set_solution(_without_learning(M, self.tol), _components(M, X.shape[1]))
+            return
+        path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, False, X, y, weights, begin, self.rounds, tell)
+        t = min(self.best_index_, len(path) - 1)
+        self.n_triplets_ = path.n_triplets
+        self._set_solution(path[t], path.components(t))
+        self.n_iter_ = max(1, int(path.n_iter.sum()))
 
     def _check_options(self):
         super()._check_options()
@@ -235,24 +317,29 @@ class TripletMetricCV(LabelledMetric):
             raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
         return folds
 
-    def _folder(self, number, k, test):
+    def _folder(self, candidate, number, k, is_fold):
         """Return the folder of a path's own checkpoint."""
-        part = "all" if test is None else f"fold-{k}"
-        return as_path(self.checkpoint, "checkpoint") / f"round-{number}-{part}"
+        name = "" if candidate.prior is None else "-" + candidate.name.replace(" ", "-")
+        return as_path(self.checkpoint, "checkpoint") / f"round-{number}-{f'fold-{k}' if is_fold else 'all'}{name}"
 
-    def _look_at_folders(self, parts):
+    def _look_at_folders(self, candidates, parts):
         """Refuse a checkpoint that is damaged in any of its folders before work starts in another one."""
-        for number in range(1, 1 + self.rounds if self.checkpoint is not None else 1):
+        if self.checkpoint is None:
+            return
+        for number, candidate in itertools.product(range(1, 1 + self.rounds), candidates):
             for k, (train, test) in enumerate(parts):
                 with _named(k, train) if test is not None else nullcontext():
-                    kept_losses(self._folder(number, k, test))
+                    kept_losses(self._folder(candidate, number, k, test is not None))
 
-    def _grid(self):
+    def _grid(self, prior):
+        """Return the ratios of the path from a start."""
         if np.ndim(self.ratios) == 0:
-            smallest = as_positive(self.smallest_ratio, "smallest_ratio")
+            smallest, largest = as_positive(self.smallest_ratio, "smallest_ratio"), 1.0
             if smallest >= 1:
                 raise InputError(f"smallest_ratio={smallest!r}: it must be smaller than 1, where the grid begins")
-            return np.geomspace(1.0, smallest, as_count(self.ratios, "ratios"))
+            if prior is not None and smallest < _LARGEST_WITH_PRIOR:
+                largest = _LARGEST_WITH_PRIOR
+            return np.geomspace(largest, smallest, as_count(self.ratios, "ratios"))
         ratios = as_numbers(self.ratios, "ratios")
         good = ratios.ndim == 1 and len(ratios) and np.isfinite(ratios).all()
         if not good or not (ratios > 0).all() or not (np.diff(ratios) < 0).all():
@@ -261,17 +348,15 @@ class TripletMetricCV(LabelledMetric):
             )
         return ratios
 
-    def _path(self, X, y, weights, L, callback, arguments, limited):
-        """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
-        Z = X if L is None or not L.any() else X @ L.T  # a metric of zero has no neighbours
-        ratios, wanted = _without_leaps(self.ratios_)
-        with limited:
-            problem = self._make_problem(X, self._make_triplets(Z, y, weights))
-            lambdas = ratios * scale_of_lambda(problem)
+    def _path(self, problem, given, callback, arguments):
+        """Walk the path of a problem, and return those of its lambdas that have these ratios."""
+        ratios, wanted = _without_leaps(given, 1.0 if problem.prior is None else _LARGEST_WITH_PRIOR)
+        lambdas = ratios * scale_of_lambda(problem)
+        of_zero = problem.triplets.total_weight * problem.loss(0.0)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
 
         def done():
-            return np.ndim(self.ratios) == 0 and losses and losses[-1] < _DONE * losses[0]
+            return np.ndim(self.ratios) == 0 and losses and losses[-1] < _DONE * of_zero
 
         def seen(state):
             losses.append(state.loss)
@@ -283,20 +368,36 @@ class TripletMetricCV(LabelledMetric):
         return path.take(done_ones if len(done_ones) else [len(path) - 1])
 
     def _score(self, L, X, y, X_test, y_test):
-        """Return the score of one metric on held-out points."""
+        """Return (score, accuracy, or with another scorer its score again) of one metric on held-out points."""
         L = L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
+        if self.scoring is None:
+            return vote_scores(Z, y, Z_test, y_test, self.score_neighbors)
         if isinstance(self.scoring, str) and self.scoring == "triplet":
-            return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
-        near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
-        return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy
+            score = triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
+        else:
+            near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
+            score = check_scoring(near, self.scoring)(near, Z_test, y_test)
+        return score, score
 
 
-def _without_leaps(ratios):
-    """Return (ratios with steps in between where they are far apart, the places of the given ones)."""
+def _components(N, dim):
+    """Return L with L'L = N; of Euclid where there is no start."""
+    return np.eye(dim) if N is None else components_of(N)
+
+
+def _without_learning(M, tol):
+    """Return a start as a solution: the optimum of an infinite lambda."""
+    nothing = {"primal": 0.0, "dual": 0.0, "gap": 0.0, "rounding": 0.0, "n_iter": 0, "passes": 0.0, "seconds": 0.0}
+    return Solution(lam=float("inf"), M=M, tol=tol, stopped_by="converged", history={}, screening=[], smoothing=0.0,
+                    floor=1.0, **nothing)  # fmt: skip
+
+
+def _without_leaps(ratios, top=1.0):
+    """Return (ratios with steps in between where they are far apart, also from top on; places of the given ones)."""
     lead = (
-        np.geomspace(1.0, ratios[0], 2 + int(np.log(1 / ratios[0]) / np.log(LEAP)))
-        if ratios[0] < 1 / LEAP
+        np.geomspace(top, ratios[0], 2 + int(np.log(top / ratios[0]) / np.log(LEAP)))
+        if ratios[0] < top / LEAP
         else ratios[:1]
     )
     steps = 1 + (-np.diff(np.log(ratios)) / np.log(LEAP)).astype(int)  # from each ratio to the next

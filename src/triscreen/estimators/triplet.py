@@ -14,6 +14,7 @@ from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.starts import check_start, make_start, moved, scaled_start
 from triscreen.problem import Problem
 from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
@@ -36,6 +37,7 @@ class LabelledMetric(MetricEstimator):
         as_choice(self.triplets, "triplets", KINDS)
         as_count(self.n_neighbors, "n_neighbors")
         as_count(self.rounds, "rounds")
+        as_choice(self.neighbors, "neighbors", ("prior", "euclid"))
         n_components = as_count(self.n_components, "n_components", none="all")
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2, multi_output=False, y_numeric=False
@@ -51,8 +53,15 @@ class LabelledMetric(MetricEstimator):
         """Return the triplets of labelled points, neighbours chosen in Z."""
         return labelled_triplets(Z, y, self.triplets, self.n_neighbors, weights, self.n_jobs)
 
-    def _make_problem(self, X, T):
-        return Problem(X, T, self._loss(), self.cone, n_jobs=self.n_jobs, memory_budget=self.memory_budget)
+    def _make_problem(self, X, T, N=None):
+        """Return (the problem, the prior that it has or None, its scale); N: the start that the prior is made of."""
+        N, scale = scaled_start(N, X, T, self._loss(), self.n_jobs)
+        limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
+        return Problem(X, T, self._loss(), self.cone, **limits, prior=N), N, scale
+
+    def _first_space(self, X, N):
+        """Return the points as they are where neighbours are chosen at first."""
+        return moved(X, N) if self.neighbors == "prior" else X
 
 
 class TripletMetric(LabelledMetric):
@@ -74,11 +83,19 @@ class TripletMetric(LabelledMetric):
     gamma : float
         Width of the smoothed hinge; 0: the hinge.
     cone : {"psd", "diagonal"}
+    prior : None, "identity", "within", array or FrozenEstimator
+        The metric to begin with and to stay close to, (lam/2) |M - s N|^2: none (the paper's problem), the Euclidean
+        one, the inverse of the covariance within classes (shrunk by a tenth), a matrix of your own (for the diagonal
+        cone a vector), or a metric that was learned before, in a `sklearn.frozen.FrozenEstimator`. Its scale s is
+        chosen such that the loss of s N is least. With a prior, lambda_max is where M is within 1 % of it, and a
+        hundredth of that where M may be as far from it as it is large.
+    neighbors : {"prior", "euclid"}
+        Where the neighbours of the first round are nearest: by the prior, or by Euclidean distance.
     tol : float
         Relative duality gap.
     rounds : int
-        1: neighbours are chosen once, by Euclidean distance. Each further round chooses them by the metric of the round
-        before, and ends early when they no longer change.
+        1: neighbours are chosen once. Each further round chooses them by the metric of the round before, and ends early
+        when they no longer change.
     n_components : int, optional
         Keep so many directions for `transform`, the most important first; the proof is that of the whole metric.
     solver, screening, max_iter, max_seconds :
@@ -100,6 +117,9 @@ class TripletMetric(LabelledMetric):
         Of the solution (of the last round).
     solution_ : Solution
     n_rounds_, n_triplets_ : int
+    prior_ : array or None
+        The prior as it was used, scaled; None: there was none.
+    prior_scale_ : float
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -124,6 +144,8 @@ class TripletMetric(LabelledMetric):
         lam_ratio=1e-3,
         gamma=0.05,
         cone="psd",
+        prior=None,
+        neighbors="prior",
         tol=1e-4,
         rounds=1,
         n_components=None,
@@ -143,6 +165,8 @@ class TripletMetric(LabelledMetric):
         self.lam_ratio = lam_ratio
         self.gamma = gamma
         self.cone = cone
+        self.prior = prior
+        self.neighbors = neighbors
         self.tol = tol
         self.rounds = rounds
         self.n_components = n_components
@@ -175,6 +199,7 @@ class TripletMetric(LabelledMetric):
         """
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         begin = time.perf_counter()
+        check_start(self.prior)
         X, y, weights = self._check(X, y, sample_weight)
         with telling(self, X, y, "iteration") as tell:
             self._set_solution(self._last_round(X, y, weights, lam, ratio, begin, tell))
@@ -182,14 +207,15 @@ class TripletMetric(LabelledMetric):
 
     def _last_round(self, X, y, weights, lam, ratio, begin, tell):
         """Learn and choose neighbours again, as often as that is wanted and changes them; return the last solution."""
-        Z, solution, before = X, None, None
+        N, solution, before = make_start(self.prior, X, y, self.cone), None, None
+        Z = self._first_space(X, N)
         for number in range(1, self.rounds + 1):
             try:
                 with self._in_time(begin):
                     T = self._make_triplets(Z, y, weights)
                     if number > 1 and T.same_as(before):
                         break
-                    problem = self._make_problem(X, T)
+                    problem, self.prior_, self.prior_scale_ = self._make_problem(X, T, N)
                     wanted = lam if lam is not None else ratio * scale_of_lambda(problem)
             except OutOfTime:
                 if solution is None:

@@ -1,0 +1,113 @@
+"""Where to begin: starts that a cross-validation tries, each with a path from it, and each alone.
+
+Alone means without any learning: the choice is then never worse on the folds than Euclid or a start itself. A start is
+dropped when its path has been behind the best one in every one of the first folds (`FIRST`); the fit on all points
+walks the path of the chosen start only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from triscreen.estimators.starts import name_of
+from triscreen.selection import choose, choose_start
+
+# So many folds see every start.
+FIRST = 3
+
+
+@dataclass(eq=False)
+class Candidate:
+    """One start, and what the folds say about it.
+
+    Attributes
+    ----------
+    name : str
+    prior : as for `TripletMetric`
+    ratios : array
+        lam / lambda_max of its path.
+    alone : array, shape (n_folds, 2)
+        Score and accuracy of the start itself.
+    scores : array, shape (n_folds, n_ratios, 2)
+        Of the path from there; NaN where it ended early, or was not walked.
+    seconds : float
+    dropped : int
+        After so many folds; 0: never.
+    """
+
+    name: str
+    prior: object = field(repr=False)
+    ratios: np.ndarray = field(repr=False)
+    alone: np.ndarray = field(repr=False)
+    scores: np.ndarray = field(repr=False)
+    seconds: float = 0.0
+    dropped: int = 0
+
+    @classmethod
+    def all_of(cls, priors, grid, n_folds):
+        """Return one for each start; grid: from a start to its ratios."""
+        made, names = [], [name_of(prior) for prior in priors]
+        for k, (prior, name) in enumerate(zip(priors, names, strict=True)):
+            name = f"{name} {names[:k].count(name) + 1}" if names.count(name) > 1 else name
+            ratios = grid(prior)
+            scores = np.full((n_folds, len(ratios), 2), np.nan)
+            made.append(cls(name, prior, ratios, np.full((n_folds, 2), np.nan), scores))
+        return made
+
+    def best(self, fold):
+        """Return the best score of its path in a fold."""
+        return np.nanmax(self.scores[fold, :, 0], initial=-np.inf)
+
+
+def drop_hopeless(candidates, done):
+    """Drop the starts whose paths were behind the best one in every fold so far, once there are some."""
+    here = [c for c in candidates if not c.dropped]
+    if done < FIRST or len(here) < 2:
+        return
+    means = [np.mean([c.best(fold) for fold in range(done)]) for c in here]
+    leader = here[int(np.argmax(means))]
+    for candidate in here:
+        if all(candidate.best(fold) < leader.best(fold) for fold in range(done)):
+            candidate.dropped = done
+
+
+def choose_candidate(candidates, euclid, one_standard_error):
+    """Return (the candidate, the column of its path; None: alone); (None, None): Euclid.
+
+    The simplest first: Euclid, the starts alone, their paths, and last the path from no start. euclid: array of shape
+    (n_folds, 2), its score and accuracy.
+    """
+    columns = {c.name: choose(c.scores[:, :, 0], one_standard_error) for c in candidates}
+    paths = sorted((c for c in candidates if not c.dropped), key=lambda c: c.prior is None)
+    alone = [(c, None) for c in candidates if c.prior is not None and c.name != "identity"]
+    options = [(None, None), *alone, *((c, columns[c.name]) for c in paths)]
+    seen = [euclid if c is None else c.alone if t is None else c.scores[:, t] for c, t in options]
+    folds = ~np.isnan(np.stack([scores[:, 0] for scores in seen])).all(axis=0)  # without those that time did not allow
+    return options[choose_start([scores[folds, 0] for scores in seen])]
+
+
+def improvement(chosen, euclid):
+    """Return (mean, standard error) of the difference of two accuracies, paired over the folds."""
+    gain = (chosen - euclid)[~np.isnan(chosen - euclid)]
+    if not len(gain):
+        return float("nan"), float("nan")
+    return float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else float("nan")
+
+
+def table(candidates, euclid):
+    """Return what the folds said, as columns: a dictionary of lists and arrays, a row a candidate, Euclid first."""
+    widest = max(len(c.ratios) for c in candidates)
+    padded = [
+        np.pad(c.scores[:, :, 0], ((0, 0), (0, widest - len(c.ratios))), constant_values=np.nan) for c in candidates
+    ]
+    ratios = [np.pad(c.ratios, (0, widest - len(c.ratios)), constant_values=np.nan) for c in candidates]
+    return {
+        "name": ["euclid", *(c.name for c in candidates)],
+        "alone": np.stack([euclid[:, 0], *(c.alone[:, 0] for c in candidates)]),
+        "ratios": np.stack([np.full(widest, np.nan), *ratios]),
+        "scores": np.stack([np.full((len(euclid), widest), np.nan), *padded]),
+        "seconds": np.array([0.0, *(c.seconds for c in candidates)]),
+        "dropped": np.array([0, *(c.dropped for c in candidates)]),
+    }

@@ -1,0 +1,151 @@
+"""Metrics to begin with: the one that the user has, or a closed form from points and labels.
+
+A start N becomes the prior of a problem, (lam/2) |M - s N|^2. Margins are compared with 1, so its scale matters: the
+loss of s N is convex in s, and s is the smallest one whose loss is within 1e-3 of the total weight of the least. Where
+even the smallest s makes it worse than none, N orders the triplets the wrong way round, and there is no prior.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from triscreen._utils.threads import Threads, single_threaded_blas
+from triscreen._utils.validation import shortened
+from triscreen.errors import DegenerateProblemWarning, InputError
+from triscreen.problem.cones import components_of, make_cone
+from triscreen.problem.engine import Engine
+
+NAMES = ("identity", "within")
+# Of the mean variance within classes, in the place of so much of their covariance.
+SHRINKAGE = 0.1
+# A scale may lose so much of the total weight against the best one.
+_NEARLY = 1e-3
+
+
+def check_start(prior, name="prior"):
+    """Refuse what is no start, before any work; what an array is, `Problem` checks."""
+    if prior is None or (isinstance(prior, str) and prior in NAMES):
+        return
+    if isinstance(prior, str):
+        raise InputError(f"{name}={prior!r}: it must be None, {', '.join(map(repr, NAMES))}, an array or a metric")
+    if hasattr(_unfrozen(prior), "get_mahalanobis_matrix"):
+        if _unfrozen(prior) is prior:
+            raise InputError(
+                f"{name}={shortened(prior)}: clone would make it forget its metric; pass "
+                "sklearn.frozen.FrozenEstimator(metric), or metric.get_mahalanobis_matrix()"
+            )
+        return
+    if np.ndim(prior) not in (1, 2):
+        raise InputError(f"{name}={shortened(prior)}: it must be None, {', '.join(map(repr, NAMES))}, an array or a "
+                         "metric in a sklearn.frozen.FrozenEstimator")  # fmt: skip
+
+
+def name_of(prior):
+    """Return what a table calls a start."""
+    if prior is None:
+        return "none"
+    return prior if isinstance(prior, str) else "array" if isinstance(prior, np.ndarray | list | tuple) else "metric"
+
+
+def make_start(prior, X, y, cone):
+    """Return N for these points, unscaled (for the diagonal cone a vector); None for none."""
+    if prior is None:
+        return None
+    dim = X.shape[1]
+    if isinstance(prior, str) and prior == "identity":
+        return np.ones(dim) if cone == "diagonal" else np.eye(dim)
+    if isinstance(prior, str):
+        return within_class(X, y, cone)
+    metric, kind = _unfrozen(prior), make_cone(cone)
+    N = metric.get_mahalanobis_matrix() if hasattr(metric, "get_mahalanobis_matrix") else prior
+    N = kind.check(N, dim, "prior")
+    kind.check_positive(N, "prior")
+    return N if N.any() else None
+
+
+@single_threaded_blas()
+def within_class(X, y, cone="psd", shrinkage=SHRINKAGE):
+    """Return the inverse of the covariance within classes, shrunk towards its mean variance.
+
+    In that metric, classes are as round as they can be made: what Fisher's discriminant measures with.
+    """
+    _, codes = np.unique(y, return_inverse=True)
+    means = np.zeros((codes.max() + 1, X.shape[1]))
+    np.add.at(means, codes, X)
+    rest = X - (means / np.bincount(codes)[:, None])[codes]
+    spread = np.einsum("ij,ij->j", rest, rest) / len(X)
+    mean = float(spread.mean())
+    if mean == 0:  # every class is one point
+        return np.ones(X.shape[1]) if cone == "diagonal" else np.eye(X.shape[1])
+    if cone == "diagonal":
+        return 1 / ((1 - shrinkage) * spread + shrinkage * mean)
+    S = (1 - shrinkage) / len(X) * (rest.T @ rest)
+    S[np.diag_indices_from(S)] += shrinkage * mean
+    values, vectors = np.linalg.eigh(S)
+    return (vectors / np.maximum(values, shrinkage * mean * (1 - 1e-9))) @ vectors.T
+
+
+def moved(X, N):
+    """Return the points where Euclidean distance is that of N; X itself for None and for zero."""
+    return X if N is None or not np.any(N) else X @ components_of(np.asarray(N, dtype=float)).T
+
+
+@single_threaded_blas()
+def scale_of(N, X, T, loss, n_jobs):
+    """Return s, the smallest scale at which the loss of s N is nearly the least; 0: N is worse than nothing."""
+    Z = moved(X - X.mean(axis=0), N)
+    points = Z if T.point_ids is None else Z[T.point_ids]
+    engine = Engine(T.over(np.ascontiguousarray(points)), loss, make_cone("diagonal"), Threads(n_jobs))
+    ones = np.ones(Z.shape[1])
+    dist, smoothing, weight = engine.distances(ones), loss.smoothings[-1], T.total_weight
+
+    def look(s):
+        """Return (loss, its derivative) of s N."""
+        sums, pair_weights = engine.sweep(s * dist, smoothing)
+        return sums.loss, -engine.triplets.inner(pair_weights, dist, engine.cone)
+
+    slope = look(0.0)[1]
+    if not slope < 0:
+        return 0.0
+    low, high = 0.0, weight / -slope  # where the mean margin is 1
+    value, slope = look(high)
+    while slope < 0 and value > _NEARLY * weight:
+        low, high = high, 2 * high
+        value, slope = look(high)
+    least = value
+    for _ in range(40):  # the minimum lies between the two
+        if high - low <= 1e-3 * high:
+            break
+        middle = 0.5 * (low + high)
+        value, slope = look(middle)
+        least = min(least, value)
+        low, high = (middle, high) if slope < 0 else (low, middle)
+    low, high = 0.0, high
+    for _ in range(40):
+        if high - low <= 1e-3 * high:
+            break
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if look(middle)[0] <= least + _NEARLY * weight else (middle, high)
+    return float(high)
+
+
+def scaled_start(N, X, T, loss, n_jobs):
+    """Return (s N, s), or (None, 0.0) with a warning where N is worse than nothing."""
+    if N is None:
+        return None, 0.0
+    s = scale_of(N, X, T, loss, n_jobs)
+    if s == 0:
+        warnings.warn(
+            "the prior has, on the whole, positives farther away than negatives: it is not used",
+            DegenerateProblemWarning,
+            stacklevel=3,
+        )
+        return None, 0.0
+    return s * N, s
+
+
+def _unfrozen(prior):
+    """Return the metric in a `FrozenEstimator`; anything else as it is."""
+    return prior.estimator if type(prior).__name__ == "FrozenEstimator" else prior
