@@ -56,6 +56,14 @@ class Candidate:
             made.append(cls(name, prior, ratios, np.full((n_folds, 2), np.nan), scores))
         return made
 
+    def filled(self):
+        """Return the scores; where a path ended before others did, those of its last metric."""
+        scores = self.scores.copy()
+        for t in range(1, scores.shape[1]):
+            gone = np.isnan(scores[:, t, 0])
+            scores[gone, t] = scores[gone, t - 1]
+        return scores
+
     def best(self, fold):
         """Return the best score of its path in a fold."""
         return np.nanmax(self.scores[fold, :, 0], initial=-np.inf)
@@ -79,11 +87,12 @@ def choose_candidate(candidates, euclid, one_standard_error):
     The simplest first: Euclid, the starts alone, their paths, and last the path from no start. euclid: array of shape
     (n_folds, 2), its score and accuracy.
     """
-    columns = {c.name: choose(c.scores[:, :, 0], one_standard_error) for c in candidates}
+    scores = {c.name: c.filled() for c in candidates}
+    columns = {name: choose(filled[:, :, 0], one_standard_error) for name, filled in scores.items()}
     paths = sorted((c for c in candidates if not c.dropped), key=lambda c: c.prior is None)
     alone = [(c, None) for c in candidates if c.prior is not None and c.name != "identity"]
     options = [(None, None), *alone, *((c, columns[c.name]) for c in paths)]
-    seen = [euclid if c is None else c.alone if t is None else c.scores[:, t] for c, t in options]
+    seen = [euclid if c is None else c.alone if t is None else scores[c.name][:, t] for c, t in options]
     folds = ~np.isnan(np.stack([scores[:, 0] for scores in seen])).all(axis=0)  # without those that time did not allow
     return options[choose_start([scores[folds, 0] for scores in seen])]
 

@@ -8,6 +8,7 @@ import os
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -34,6 +35,8 @@ LEAP = 6.0
 _ROUGH, _DONE = 0.02, 0.02
 # With a prior nothing happens at larger ratios: lambda_max is where M is within 1 % of it.
 _LARGEST_WITH_PRIOR = 0.03
+# The path of a fold ends after so many scores in a row behind the best.
+_PATIENCE = 2
 STARTS = (None, "identity", "within")
 _log = logging.getLogger(__name__)
 
@@ -56,7 +59,8 @@ class TripletMetricCV(LabelledMetric):
         labels are made for every fold anew.
     ratios : array or int
         Falling values of lam / lambda_max, or how many between 1 (with a prior: 0.03) and ``smallest_ratio``; of these
-        a path leaves out what comes after 98 % of the loss of M = 0 are gone.
+        the path of a fold leaves out what comes after two scores in a row behind the best, and any path what comes
+        after 98 % of the loss of M = 0 are gone.
     smallest_ratio : float
     cv : int, splitter or iterable
         As in scikit-learn; an int means stratified folds, in the order of the points.
@@ -97,7 +101,7 @@ class TripletMetricCV(LabelledMetric):
     prior_, prior_scale_ :
         As for `TripletMetric`.
     path_ : Path or None
-        Of the chosen start, on all points; None where it was chosen alone.
+        Of the chosen start, on all points, down to the chosen lambda; None where it was chosen alone.
     n_iter_ : int
         Iterations of the whole path.
     ratios_ : array, shape (n_ratios,)
@@ -234,8 +238,9 @@ class TripletMetricCV(LabelledMetric):
             try:
                 with _named(k, train):
                     N = make_start(candidate.prior, X[train], y[train], self.cone)
-                    candidate.alone[k] = self._score(_components(N, X.shape[1]), *data)
-                    path = self._walk(candidate, N, k, train, True, X, y, weights, begin, left, tell)
+                    candidate.alone[k] = self._score(_components(N, X.shape[1]), data)
+                    judge = partial(self._score, data=data)
+                    _, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
             except OutOfTime:
                 if self._so_far is None:
                     raise
@@ -243,16 +248,20 @@ class TripletMetricCV(LabelledMetric):
             finally:
                 candidate.seconds += time.perf_counter() - since
                 left -= self.rounds
-            candidate.scores[k, : len(path)] = [self._score(path.components(t), *data) for t in range(len(path))]
+            candidate.scores[k, : len(scores)] = scores
             _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
-                      candidate.name, len(path), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
-        return self._score(np.eye(X.shape[1]), *data)
+                      candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
+        return self._score(np.eye(X.shape[1]), data)
 
-    def _walk(self, candidate, N, k, train, is_fold, X, y, weights, begin, left, tell):
-        """Return the path of one part from one start; with rounds, the last one."""
+    def _walk(self, candidate, N, k, train, X, y, weights, begin, left, tell, judge=None, ratios=None):
+        """Return (the path of one part from one start, its scores); with rounds, of the last one.
+
+        judge: of a fold, from a metric to its scores; ratios: those of the candidate, or fewer.
+        """
+        is_fold, ratios = judge is not None, candidate.ratios if ratios is None else ratios
         X, y, weights = X[train], y[train], None if weights is None else weights[train]
-        between = int(np.argmin(np.abs(np.log(candidate.ratios / 1e-3))))
-        Z, path, before = self._first_space(X, N), None, None
+        between = int(np.argmin(np.abs(np.log(ratios / 1e-3))))
+        Z, path, scores, before = self._first_space(X, N), None, None, None
         for number in range(1, self.rounds + 1):
             arguments = self._arguments(begin, left + 1 - number)
             if is_fold:
@@ -265,14 +274,15 @@ class TripletMetricCV(LabelledMetric):
                 if before is not None and T.same_as(before):
                     break
                 problem, *own = self._make_problem(X, T, N)
-            path = self._so_far = self._path(problem, candidate.ratios, tell, arguments)
+            path, scores = self._path(problem, ratios, judge, tell, arguments)
+            self._so_far = path
             before, self.prior_, self.prior_scale_ = T, *own
             Z = moved(X, path.M(min(between, len(path) - 1)))
-        return path
+        return path, scores
 
     def _keep(self, shown, chosen, column, euclid):
         """Say what was chosen."""
-        scores = euclid if chosen is None else chosen.alone if column is None else chosen.scores[:, column]
+        scores = euclid if chosen is None else chosen.alone if column is None else chosen.filled()[:, column]
         self.chosen_ = "euclid" if chosen is None else chosen.name
         self.ratios_, self.cv_scores_ = shown.ratios, shown.scores[:, :, 0]
         self.best_index_ = -1 if column is None else int(column)
@@ -294,7 +304,8 @@ class TripletMetricCV(LabelledMetric):
             M = N if N is not None else np.ones(X.shape[1]) if self.cone == "diagonal" else np.eye(X.shape[1])
             self._set_solution(_without_learning(M, self.tol), _components(M, X.shape[1]))
             return
-        path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, False, X, y, weights, begin, self.rounds, tell)
+        data, wanted = (X, y, weights, begin, self.rounds, tell), chosen.ratios[: column + 1]
+        path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=wanted)[0]
         t = min(self.best_index_, len(path) - 1)
         self.n_triplets_ = path.n_triplets
         self._set_solution(path[t], path.components(t))
@@ -348,27 +359,38 @@ class TripletMetricCV(LabelledMetric):
             )
         return ratios
 
-    def _path(self, problem, given, callback, arguments):
-        """Walk the path of a problem, and return those of its lambdas that have these ratios."""
+    def _path(self, problem, given, judge, callback, arguments):
+        """Return (the path of a problem at these ratios, the scores of its metrics, none without a judge)."""
         ratios, wanted = _without_leaps(given, 1.0 if problem.prior is None else _LARGEST_WITH_PRIOR)
-        lambdas = ratios * scale_of_lambda(problem)
-        of_zero = problem.triplets.total_weight * problem.loss(0.0)
+        lambdas, of_zero = ratios * scale_of_lambda(problem), problem.triplets.total_weight * problem.loss(0.0)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
+        places, scores, path = set(wanted.tolist()), [], None
 
         def done():
-            return np.ndim(self.ratios) == 0 and losses and losses[-1] < _DONE * of_zero
+            first = [score for score, _ in scores]
+            falling = len(first) > _PATIENCE and max(first[-_PATIENCE:]) < max(first)
+            return np.ndim(self.ratios) == 0 and (falling or (losses and losses[-1] < _DONE * of_zero))
 
         def seen(state):
             losses.append(state.loss)
+            if judge is not None and state.n_lambdas - 1 in places:
+                scores.append(judge(state.components()))
             return bool(callback(state) or done())
 
-        n_lambdas = len(losses) if done() else None
-        path = solve_path(problem, lambdas=lambdas, n_lambdas=n_lambdas, callback=seen, **arguments)
+        if losses:  # what a checkpoint has
+            path = solve_path(problem, lambdas=lambdas, n_lambdas=len(losses), **arguments)
+            scores += [judge(path.components(t)) for t in wanted[: np.searchsorted(wanted, len(path))] if judge]
+        if not done():
+            path = solve_path(problem, lambdas=lambdas, callback=seen, **arguments)
         done_ones = wanted[: np.searchsorted(wanted, len(path))]
-        return path.take(done_ones if len(done_ones) else [len(path) - 1])
+        if not len(done_ones):
+            done_ones = [len(path) - 1]
+            scores = scores or [judge(path.components(-1)) for _ in range(judge is not None)]
+        return path.take(done_ones), scores
 
-    def _score(self, L, X, y, X_test, y_test):
+    def _score(self, L, data):
         """Return (score, accuracy, or with another scorer its score again) of one metric on held-out points."""
+        X, y, X_test, y_test = data
         L = L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
         if self.scoring is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from triscreen._utils.checkpoint import Checkpoint
 from triscreen._utils.progress import progress
@@ -41,6 +42,8 @@ class PathState(Gap):
         Done so far.
     total : int or None
         How many there will be, if that is known.
+    components : callable
+        ``components()`` returns L with M = L'L at this lambda, as `Path.components` does.
     """
 
     lam: float
@@ -52,6 +55,7 @@ class PathState(Gap):
     screening_rate: float
     n_lambdas: int
     total: int | None
+    components: Callable = field(repr=False)
 
 
 @interruptible
@@ -176,7 +180,7 @@ def solve_path(
                 if store is not None:
                     store.append(*entry_of(row), state=state_of(walk))
                 ended = grid.ends(rows)
-                seen = _state(rows, grid)
+                seen = _state(problem, rows, grid)
                 show(seen)
                 _log.debug("lambda %d: %.4g, relative gap %.2g, %.1f%% screened, %.3g s", seen.n_lambdas, lam,
                            seen.rel_gap, 100 * seen.screening_rate, seen.seconds)  # fmt: skip
@@ -218,7 +222,8 @@ def _path(problem, rows, tol, guarantee, stopped_by):
     )
 
 
-def _state(rows, grid):
+def _state(problem, rows, grid):
     row, names = rows[-1], ("lam", "loss", "primal", "gap", "passes", "seconds")
     told = {name: getattr(row, name) for name in names}
-    return PathState(**told, screening_rate=1 - row.undecided, n_lambdas=len(rows), total=grid.total)
+    return PathState(**told, screening_rate=1 - row.undecided, n_lambdas=len(rows), total=grid.total,
+                     components=lambda: _path(problem, [row], 0.0, None, None).components(0))  # fmt: skip
