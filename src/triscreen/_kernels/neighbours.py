@@ -30,24 +30,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triscreen._kernels.common import SUMS, compiled
+from triscreen._kernels.common import SUMS, compiled, inner
 
 _U = np.uint64
 _STRETCH = _U(64)  # products that are compared with a limit at once
 _SHORT = _U(16)
-LANES = 64
+_LANES = 64
 _LONG = 48  # features from which on a sum that vectorises is tried before the one in order
 _TINY = 2.0**-1020  # what a square may lose by underflow
 _ABOVE = 1.0 + 2.0**-20
-
-
-class Points(NamedTuple):
-    """Points to be measured, in the order of their cells."""
-
-    X: np.ndarray  # (any, d) as given
-    rows: np.ndarray  # (n,) where they are in X
-    numbers: np.ndarray  # (n,) what the caller knows them by
-    wide: np.ndarray  # (n, m') float32, their positions by more axes than cells have; m' = 0: not there
 
 
 class Cells(NamedTuple):
@@ -55,22 +46,15 @@ class Cells(NamedTuple):
 
     offsets: np.ndarray  # (n * m,) float32: axis by axis within each cell
     squares: np.ndarray  # (n,) float32, |offset|^2
+    wide: np.ndarray  # (n, m') float32, positions by more axes than cells have; m' = 0: there are none
+    numbers: np.ndarray  # (n,) what the caller knows the points by
+    rows: np.ndarray  # (n,) where they are in X
+    X: np.ndarray  # (any, d) the points as given
     bounds: np.ndarray  # (cells + 1,)
+    first: np.ndarray  # (cells,) the smallest number of a cell
     centres: np.ndarray  # (cells, m)
     halves: np.ndarray  # (cells, m) float32, half the widths of the box around the offsets
-    largest: np.ndarray  # (cells,) the largest |offset|^2
-    slack: np.ndarray  # (cells,) how far a point may be from where it is said to be
-    wide_slack: np.ndarray  # (cells,) the same for the wider positions of its points
-    first: np.ndarray  # (cells,) the smallest number in a cell
-    points: Points
-
-
-class Anchors(NamedTuple):
-    """What the points that ask know of the others: places in the order of the cells."""
-
-    low: np.ndarray  # (n,) their class begins here
-    high: np.ndarray  # (n,) and ends before this
-    own: np.ndarray  # (n,) their own place, which is nobody's neighbour; a place that is not there: none
+    spans: np.ndarray  # (cells, 3) the largest |offset|^2, the slack, the slack of wide
 
 
 class Lists(NamedTuple):
@@ -84,23 +68,21 @@ class Lists(NamedTuple):
     numbers: np.ndarray  # (2 * points * k,)
     counts: np.ndarray  # (2, points)
     roots: np.ndarray  # (2, points)
-    widths: np.ndarray  # (2,) how long they may become
-    work: np.ndarray  # (2,) products, and pairs looked at
+    facts: np.ndarray  # (4,) how long a list of either kind may become; products, and pairs looked at
 
 
-class Room(NamedTuple):
+class _Room(NamedTuple):
     """Where a cell is compared with another one."""
 
     places: np.ndarray  # (m * rows,) float32: 2 a, axis by axis
-    square: np.ndarray  # (rows,) float32: A
-    beyond: np.ndarray  # (rows,) float32, squared distance from the other cell's box
+    seen: np.ndarray  # (2, rows) float32: A, and the squared distance from the other cell's box
     rows: np.ndarray  # (rows,) the points that are in reach
     rest: np.ndarray  # (rows,) A less what rounding may do
     products: np.ndarray  # (rows * columns,) float32
-    lanes: np.ndarray  # (LANES,) float32
+    lanes: np.ndarray  # (_LANES,) float32
 
 
-@compiled()
+@inner()
 def measured(X, i, Y, j):
     """The squared distance of two points: the sum in the order of the features, in float64."""
     value = 0.0
@@ -110,7 +92,7 @@ def measured(X, i, Y, j):
     return value
 
 
-@compiled(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def _in_any_order(X, i, Y, j):
     """The same, added in any order: right up to (d + 2) 2^-53 of itself."""
     value = 0.0
@@ -120,7 +102,7 @@ def _in_any_order(X, i, Y, j):
     return value
 
 
-@compiled(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def _by_more_axes(X, i, Y, j):
     """The squared distance of two positions, in float32."""
     value = np.float32(0)
@@ -130,12 +112,12 @@ def _by_more_axes(X, i, Y, j):
     return value
 
 
-@compiled()
+@inner()
 def _before(value, number, other_value, other_number):
     return value < other_value or (value == other_value and number < other_number)
 
 
-@compiled()
+@inner()
 def _sink(values, numbers, top, size, value, number):
     """Put an entry in the place of the last one of the heap of this size that begins at ``top``."""
     place, below = 0, 1
@@ -150,7 +132,7 @@ def _sink(values, numbers, top, size, value, number):
     values[top + place], numbers[top + place] = value, number
 
 
-@compiled()
+@inner()
 def _rise(values, numbers, top, count, value, number):
     """Add an entry to a heap of ``count``."""
     place = count
@@ -163,36 +145,36 @@ def _rise(values, numbers, top, count, value, number):
     values[top + place], numbers[top + place] = value, number
 
 
-@compiled()
+@inner()
 def _root(value, dim, scale, slack):
     """The distance, in the units of the cells, that a pair of this value or less is within; and the slack."""
     allowed = 1.0 + (dim + 4.0) * 2.0**-51
     return np.sqrt(allowed * value + dim * _TINY) * (scale * allowed) + slack
 
 
-@compiled()
+@inner()
 def _limit(root, slack, rest):
     """What |o_j|^2 - 2 a'o_j comes to at most, rounded up to float32, for a point that is not beyond the root."""
     most = (root + slack) ** 2 * _ABOVE - rest
     return np.float32(most + abs(most) * 2.0**-22)
 
 
-@compiled(fastmath=SUMS)
-def _see(offsets, start, n, shifts, halves, places, square, beyond):
+@inner(fastmath=SUMS)
+def _see(offsets, start, n, shifts, halves, places, seen):
     """Write 2 a for n points seen from another cell, A, and their squared distances from its box."""
     for r in range(n):
-        square[r] = beyond[r] = np.float32(0)
+        seen[0, r] = seen[1, r] = np.float32(0)
     for c in range(_U(shifts.size)):
         shift, half, at = np.float32(shifts[c]), halves[c], c * n
         for r in range(n):
             place = offsets[start + at + r] + shift
             places[at + r] = place + place
-            square[r] += place * place
+            seen[_U(0), r] += place * place
             far = max(abs(place) - half, np.float32(0))
-            beyond[r] += far * far
+            seen[_U(1), r] += far * far
 
 
-@compiled()
+@inner()
 def _choose(cells, t, start, n, anchors, lists, room):
     """List the rows that may have a neighbour in cell t; return their number.
 
@@ -200,35 +182,37 @@ def _choose(cells, t, start, n, anchors, lists, room):
     """
     begin, end, axes = cells.bounds[t], cells.bounds[t + 1], cells.centres.shape[1]
     error, tiny = (axes + 4.0) * 2.0**-23 * (1.0 + axes * 2.0**-22), axes * 2.0**-100
-    slack, largest, first, found = cells.slack[t], cells.largest[t], cells.first[t], 0
+    largest, slack, first, found = cells.spans[t, 0], cells.spans[t, 1], cells.first[t], 0
     k = lists.values.size // lists.counts.size
     for r in range(n):
-        q, root = start + r, -1.0
+        low, high, root = anchors[start + r, 0], anchors[start + r, 1], -1.0
         for kind in range(2):
-            inside = anchors.low[q] < end and anchors.high[q] > begin
-            outside = begin < anchors.low[q] or end > anchors.high[q]
+            inside = low < end and high > begin
+            outside = begin < low or end > high
             if lists.roots[kind, r] > root and (inside if kind == 0 else outside):
-                full = lists.counts[kind, r] == lists.widths[kind]
+                full = lists.counts[kind, r] == lists.facts[kind]
                 top = (kind * n + r) * k
                 if not (full and lists.values[top] == 0.0 and lists.numbers[top] < first):
                     root = lists.roots[kind, r]
-        square = np.float64(room.square[r])
+        square = np.float64(room.seen[0, r])
         doubt = error * (square + largest) + 2.0**-21 * square + tiny
-        if root >= 0.0 and room.beyond[r] <= (root + slack) ** 2 * _ABOVE + doubt:
+        if root >= 0.0 and room.seen[1, r] <= (root + slack) ** 2 * _ABOVE + doubt:
             room.rows[found], room.rest[found] = r, square - doubt
             found += 1
     return found
 
 
-@compiled()
+@inner()
 def _gather(places, n, axes, rows, found):
     """Keep the places of the rows found."""
+    if found == n:
+        return
     for c in range(axes):
         for a in range(found):
             places[c * found + a] = places[c * n + rows[a]]
 
 
-@compiled(fastmath=SUMS)
+@inner(fastmath=SUMS)
 def _any_within(products, at, squares, s, n, limit):
     found = np.int32(0)
     for j in range(n):
@@ -236,7 +220,7 @@ def _any_within(products, at, squares, s, n, limit):
     return found != 0
 
 
-@compiled()
+@inner()
 def _next(products, at, squares, s, stop, limit):
     """The first place from s on that is within the limit, or stop; ``at``: where the product of place 0 would be."""
     while s + _STRETCH <= stop and not _any_within(products, at + s, squares, s, _STRETCH, limit):
@@ -248,7 +232,7 @@ def _next(products, at, squares, s, stop, limit):
     return s
 
 
-@compiled()
+@inner()
 def _likely(products, at, squares, s, stop, size, lanes):
     """A limit that ``size`` places or a few more are within: of the least values of 64 lanes, the size-th."""
     for lane in range(_STRETCH):
@@ -269,7 +253,7 @@ def _likely(products, at, squares, s, stop, size, lanes):
     return lanes[size - 1]
 
 
-@compiled()
+@inner()
 def _far(value, X, i, Y, j, V, q, W, place, farthest):
     """Is a pair beyond the value for sure? By its positions, and by a sum that vectorises."""
     dim, axes, far = X.shape[1], V.shape[1], False
@@ -280,7 +264,7 @@ def _far(value, X, i, Y, j, V, q, W, place, farthest):
     return far
 
 
-@compiled()
+@inner()
 def _take(values, numbers, top, count, size, value, number):
     """Take a point up into the heap if it belongs to the nearest; return the heap's new count."""
     if count < size:
@@ -291,7 +275,7 @@ def _take(values, numbers, top, count, size, value, number):
     return count
 
 
-@compiled()
+@inner()
 def _scan(
     products, at, squares, s, stop, own, limit, lanes, values, numbers, top, count, size, X, i, Y, rows, ids, V, q, W,
     slack, between, wide, rest, scale,
@@ -303,7 +287,7 @@ def _scan(
     dim, work, farthest = X.shape[1], 0, np.inf
     long = dim > _LONG or V.shape[1] > 0
     passed, ahead = np.float32(-np.inf), np.float32(np.inf)
-    if count < size and 2 * size < LANES and stop - s >= _U(2 * LANES):
+    if count < size and 2 * size < _LANES and stop - s >= _U(2 * _LANES):
         ahead = _likely(products, at, squares, s, stop, size + 1, lanes)  # one of them may be the point itself
     elif count == size:
         farthest = (_root(values[top], dim, scale, slack) + wide) ** 2 * _ABOVE
@@ -326,104 +310,104 @@ def _scan(
         limit = _limit(_root(values[top], dim, scale, slack), between, rest) if count == size else ahead
 
 
-@compiled()
+@inner()
 def _compare(cells, t, queries, tq, anchors, lists, room, found, scale):
     """Go through the products of the rows found with cell t: of the own class, and of other ones to both sides."""
     begin, end, start = cells.bounds[t], cells.bounds[t + 1], queries.bounds[tq]
-    squares, products, lanes = cells.squares, room.products, room.lanes
-    slack, between, wide = queries.slack[tq], cells.slack[t], queries.wide_slack[tq] + cells.wide_slack[t]
-    X, Y, V, W = queries.points.X, cells.points.X, queries.points.wide, cells.points.wide
-    asking, rows, ids = queries.points.rows, cells.points.rows, cells.points.numbers
-    values, numbers, counts, roots, widths, work = lists
+    slack, between, wide = queries.spans[tq, 1], cells.spans[t, 1], queries.spans[tq, 2] + cells.spans[t, 2]
+    values, numbers, counts, roots, facts = lists
     n, k = counts.shape[1], values.size // counts.size
     for a in range(found):
         r, rest = room.rows[a], room.rest[a]
         q, at = start + r, _U(a * (end - begin) - begin)
-        low, high = min(max(anchors.low[q], begin), end), min(max(anchors.high[q], begin), end)
+        low, high = min(max(anchors[q, 0], begin), end), min(max(anchors[q, 1], begin), end)
         for part in range(3):
             kind = min(part, 1)
             s, stop = (low, high) if part == 0 else (begin, low) if part == 1 else (high, end)
-            if s >= stop or widths[kind] == 0:
+            if s >= stop or facts[kind] == 0:
                 continue
             limit = _limit(roots[kind, r], between, rest)
-            place = _next(products, at, squares, _U(s), _U(stop), limit)
+            place = _next(room.products, at, cells.squares, _U(s), _U(stop), limit)
             if place >= _U(stop):
                 continue
-            top, size = (kind * n + r) * k, widths[kind]
+            top, size = (kind * n + r) * k, facts[kind]
             counts[kind, r], looked = _scan(
-                products, at, squares, place, _U(stop), _U(anchors.own[q]), limit, lanes, values, numbers, top,
-                counts[kind, r], size, X, asking[q], Y, rows, ids, V, q, W, slack, between, wide, rest, scale,
+                room.products, at, cells.squares, place, _U(stop), _U(anchors[q, 2]), limit, room.lanes, values,
+                numbers, top, counts[kind, r], size, queries.X, queries.rows[q], cells.X, cells.rows, cells.numbers,
+                queries.wide, q, cells.wide, slack, between, wide, rest, scale,
             )  # fmt: skip
-            work[1] += looked
+            facts[3] += looked
             if counts[kind, r] == size:
-                roots[kind, r] = _root(values[top], X.shape[1], scale, slack)
+                roots[kind, r] = _root(values[top], queries.X.shape[1], scale, slack)
 
 
-@compiled()
-def _meet(cells, t, queries, tq, anchors, lists, room, scale):
-    """Let the points of one cell look for neighbours in another one."""
-    begin, end, axes = cells.bounds[t], cells.bounds[t + 1], cells.centres.shape[1]
-    start, n = queries.bounds[tq], queries.bounds[tq + 1] - queries.bounds[tq]
-    shifts = queries.centres[tq] - cells.centres[t]
-    _see(queries.offsets, _U(start * axes), _U(n), shifts, cells.halves[t], room.places, room.square, room.beyond)
-    found = _choose(cells, t, start, n, anchors, lists, room)
-    if found == 0:
-        return
-    if found < n:
-        _gather(room.places, n, axes, room.rows, found)
-    lists.work[0] += found * (end - begin)
-    columns = cells.offsets[begin * axes : end * axes].reshape(axes, end - begin)
-    places = room.places[: axes * found].reshape(axes, found).T
-    np.dot(places, columns, room.products[: found * (end - begin)].reshape(found, end - begin))
-    _compare(cells, t, queries, tq, anchors, lists, room, found, scale)
-
-
-@compiled()
-def _reach(lists, kind):
-    """The largest root of a kind: no point has a nearer neighbour beyond."""
-    far = -1.0
-    for r in range(lists.roots.shape[1]):
-        far = max(far, lists.roots[kind, r])
+@inner()
+def _reach(roots, anchors, start, begin, end):
+    """The distance that no neighbour among the places begin to end is beyond, from any of the points from start on."""
+    n, far = roots.shape[1], -1.0
+    if begin < anchors[start + n - 1, 1] and end > anchors[start, 0]:
+        for r in range(n):
+            far = max(far, roots[0, r])
+    if begin < anchors[start + n - 1, 0] or end > anchors[start, 1]:
+        for r in range(n):
+            far = max(far, roots[1, r])
     return far
 
 
 @compiled()
-def visit(cells, order, gaps, queries, tq, anchors, lists, room, scale):
-    """Let the points of cell tq of the queries meet those of the cells in ``order`` that are not too far away."""
-    start, stop = queries.bounds[tq], queries.bounds[tq + 1]
-    near, far = _reach(lists, 0), _reach(lists, 1)
+def visit(cells, order, gaps, columns, queries, tq, anchors, lists, scale):
+    """Let the points of cell tq of the queries look for neighbours in the cells in ``order`` that are not too far away.
+
+    ``anchors`` (n, 3): where the class of a query begins and ends, and its own place, which is nobody's neighbour.
+    ``columns``: points of the largest cell.
+    """
+    start, n, axes = queries.bounds[tq], lists.roots.shape[1], cells.centres.shape[1]
+    room = _Room(
+        np.empty(axes * n, np.float32),
+        np.empty((2, n), np.float32),
+        np.empty(n, np.int64),
+        np.empty(n),
+        np.empty(n * columns, np.float32),
+        np.empty(_LANES, np.float32),
+    )
     for t in order:
-        begin, end, root = cells.bounds[t], cells.bounds[t + 1], -1.0
-        if begin < anchors.high[stop - 1] and end > anchors.low[start]:
-            root = near
-        if begin < anchors.low[stop - 1] or end > anchors.high[start]:
-            root = max(root, far)
-        if root >= 0.0 and gaps[t] <= (root + cells.slack[t]) ** 2 * _ABOVE:
-            _meet(cells, t, queries, tq, anchors, lists, room, scale)
-            near, far = _reach(lists, 0), _reach(lists, 1)
+        begin, end = cells.bounds[t], cells.bounds[t + 1]
+        reach = _reach(lists.roots, anchors, start, begin, end)
+        if reach < 0.0 or gaps[t] > (reach + cells.spans[t, 1]) ** 2 * _ABOVE:
+            continue
+        shifts = queries.centres[tq] - cells.centres[t]
+        _see(queries.offsets, _U(start * axes), _U(n), shifts, cells.halves[t], room.places, room.seen)
+        found = _choose(cells, t, start, n, anchors, lists, room)
+        if found == 0:
+            continue
+        _gather(room.places, n, axes, room.rows, found)
+        others = cells.offsets[begin * axes : end * axes].reshape(axes, end - begin)
+        places = room.places[: axes * found].reshape(axes, found).T
+        np.dot(places, others, room.products[: found * (end - begin)].reshape(found, end - begin))
+        lists.facts[2] += found * (end - begin)
+        _compare(cells, t, queries, tq, anchors, lists, room, found, scale)
 
 
 @compiled()
-def between(cells, queries, tq, gaps, distances):
-    """Write, for every cell, (at most) the squared distance of its box from that of tq, and that of the centres."""
+def between(centres, halves, centre, half, gaps, distances):
+    """Write, for every cell, (at most) the squared distance of its box from one box, and that of the centres."""
     for t in range(gaps.size):
         gap = distance = 0.0
-        for c in range(cells.centres.shape[1]):
-            apart = abs(queries.centres[tq, c] - cells.centres[t, c])
+        for c in range(centre.size):
+            apart = abs(centre[c] - centres[t, c])
             distance += apart * apart
-            gap += max(apart * (1.0 - 2.0**-50) - queries.halves[tq, c] - cells.halves[t, c], 0.0) ** 2
+            gap += max(apart * (1.0 - 2.0**-50) - half[c] - halves[t, c], 0.0) ** 2
         gaps[t], distances[t] = gap, distance
 
 
 @compiled()
-def finish(lists, kind, numbers, values):
+def finish(heap, ids, counts, kind, numbers, values):
     """Write the lists of one kind, nearest first; -1 and infinity where they end."""
-    n = lists.counts.shape[1]
-    k = lists.values.size // lists.counts.size
+    n, k = counts.shape[1], heap.size // counts.size
     for r in range(n):
-        top, count = (kind * n + r) * k, lists.counts[kind, r]
+        top, count = (kind * n + r) * k, counts[kind, r]
         for place in range(count, numbers.shape[1]):
             numbers[r, place], values[r, place] = -1, np.inf
         for last in range(count - 1, -1, -1):
-            numbers[r, last], values[r, last] = lists.numbers[top], lists.values[top]
-            _sink(lists.values, lists.numbers, top, last, lists.values[top + last], lists.numbers[top + last])
+            numbers[r, last], values[r, last] = ids[top], heap[top]
+            _sink(heap, ids, top, last, heap[top + last], ids[top + last])

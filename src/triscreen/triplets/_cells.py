@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.neighbours import Cells, Points
+from triscreen._kernels.neighbours import Cells
+from triscreen.triplets._positions import blocks
 
 _LOOK = 512  # points that choose the axis of a cut
 _COPY = 1 << 30  # bytes: points are copied in the order of the cells up to here
@@ -62,49 +63,47 @@ def make_cells(frame, X, codes, size, threads):
     n, axes, count = len(X), frame.n_axes, len(bounds) - 1
     wider = 0 if frame.axes is None else frame.axes.shape[1] + 1
     copied = X.nbytes <= _COPY
-    points = Points(
-        np.empty_like(X) if copied else X,
-        np.arange(n) if copied else order,
-        order.astype(np.int32),
-        np.empty((n, wider), np.float32),
-    )
     cells = Cells(
-        np.empty(n * axes, np.float32),
-        np.empty(n, np.float32),
-        bounds,
-        np.empty((count, axes)),
-        np.empty((count, axes), np.float32),
-        np.empty(count),
-        np.empty(count),
-        np.empty(count),
-        np.minimum.reduceat(order, bounds[:-1]),
-        points,
+        offsets=np.empty(n * axes, np.float32),
+        squares=np.empty(n, np.float32),
+        wide=np.empty((n, wider), np.float32),
+        numbers=order.astype(np.int32),
+        rows=np.arange(n) if copied else order,
+        X=np.empty_like(X) if copied else X,
+        bounds=bounds,
+        first=np.minimum.reduceat(order, bounds[:-1]),
+        centres=np.empty((count, axes)),
+        halves=np.empty((count, axes), np.float32),
+        spans=np.empty((count, 3)),
     )
 
     def fill(t):
-        part = slice(bounds[t], bounds[t + 1])
-        rows = X[order[part]]
-        narrow, wide, off = frame.put(rows)
-        if copied:
-            points.X[part] = rows
-        cells.centres[t] = (narrow.min(axis=0) + narrow.max(axis=0)) / 2
-        offsets = (narrow - cells.centres[t]).astype(np.float32)
-        cells.offsets[axes * part.start : axes * part.stop].reshape(axes, -1)[:] = offsets.T
-        cells.halves[t] = np.abs(offsets).max(axis=0)
-        square = np.einsum("ij,ij->i", offsets, offsets, dtype=np.float64)
-        cells.squares[part], cells.largest[t] = square, square.max()
-        points.wide[part] = wide
-        cells.wide_slack[t] = off.max() + 2.0**-22 * np.sqrt(np.einsum("ij,ij->i", wide, wide).max())
-        cells.slack[t] = off.max() + 2.0**-22 * np.sqrt(square.max()) + axes * 2.0**-100
+        _fill(cells, t, X[order[bounds[t] : bounds[t + 1]]], frame, copied)
 
     threads.run("cells", fill, count)
     return cells
 
 
+def _fill(cells, t, X, frame, copied):
+    """Put points into their cell."""
+    part = slice(cells.bounds[t], cells.bounds[t + 1])
+    narrow, wide, off = frame.put(X)
+    centre = (narrow.min(axis=0) + narrow.max(axis=0)) / 2
+    offsets = (narrow - centre).astype(np.float32)
+    squares = np.einsum("ij,ij->i", offsets, offsets, dtype=np.float64)
+    axes = offsets.shape[1]
+    cells.offsets[axes * part.start : axes * part.stop].reshape(axes, -1)[:] = offsets.T
+    cells.squares[part], cells.wide[part] = squares, wide
+    if copied:
+        cells.X[part] = X
+    cells.centres[t], cells.halves[t] = centre, np.abs(offsets).max(axis=0)
+    largest, widest = squares.max(), np.einsum("ij,ij->i", wide, wide).max()
+    tiny = axes * 2.0**-100
+    cells.spans[t] = largest, off.max() + 2.0**-22 * np.sqrt(largest) + tiny, off.max() + 2.0**-22 * np.sqrt(widest)
+
+
 def _guide(frame, X):
     """Return about where points are, for the cuts only."""
-    from triscreen.triplets._positions import blocks
-
     guide = np.empty((len(X), frame.cut), np.float32)
     for b in blocks(*X.shape):
         guide[b] = (X[b] - frame.centre) @ (frame.axes[:, : frame.cut] * frame.scale)

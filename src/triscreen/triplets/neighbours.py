@@ -15,7 +15,7 @@ import threading
 
 import numpy as np
 
-from triscreen._kernels.neighbours import LANES, Anchors, Lists, Room, between, finish, visit
+from triscreen._kernels.neighbours import Lists, between, finish, visit
 from triscreen._utils.threads import breathe, single_threaded_blas
 from triscreen.triplets._cells import cell_size, make_cells
 from triscreen.triplets._positions import Frame, choose_axes
@@ -85,10 +85,10 @@ class _Search:
     def __init__(self, frame, cells, asking, codes, query_codes, k, kinds, squares):
         self.frame, self.cells, self.asking, self.kinds = frame, cells, asking, kinds
         alone, n = asking is cells, len(codes)
-        codes = codes[cells.points.numbers]
-        askers = codes if alone else query_codes[asking.points.numbers]
-        low, high = (np.searchsorted(codes, askers, side) for side in ("left", "right"))
-        self.anchors = Anchors(low, high, np.arange(n) if alone else np.full(len(askers), n))
+        codes = codes[cells.numbers]
+        askers = codes if alone else query_codes[asking.numbers]
+        own = np.arange(n) if alone else np.full(len(askers), n)
+        self.anchors = np.stack([*(np.searchsorted(codes, askers, side) for side in ("left", "right")), own], axis=1)
         most = {True: int(np.bincount(codes).max()) - alone, False: n - alone}
         self.widths = np.array([min(k, most[kind]) if kind in kinds else 0 for kind in (True, False)])
         self.columns = int(np.diff(cells.bounds).max())
@@ -114,19 +114,19 @@ class _Search:
     def _ask(self, tq):
         """Find the neighbours of the points of one cell: the nearest cells first, then all that are in reach."""
         rows, scale = int(self.asking.bounds[tq + 1] - self.asking.bounds[tq]), self.frame.scale
-        lists, room = self._lists(rows), self._room(rows)
-        gaps, distances = np.empty((2, len(self.cells.first)))
-        between(self.cells, self.asking, tq, gaps, distances)
+        cells, asking, lists = self.cells, self.asking, self._lists(rows)
+        gaps, distances = np.empty((2, len(cells.first)))
+        between(cells.centres, cells.halves, asking.centres[tq], asking.halves[tq], gaps, distances)
         for order in self._ways(rows, gaps, distances, lists):
             breathe()
-            visit(self.cells, order, gaps, self.asking, tq, self.anchors, lists, room, scale)
+            visit(cells, order, gaps, self.columns, asking, tq, self.anchors, lists, scale)
         self._keep(tq, lists)
 
     def _ways(self, rows, gaps, distances, lists):
         """Yield the cells to visit, some at a time."""
         first = np.argpartition(distances, _FIRST)[:_FIRST] if len(gaps) > _FIRST else np.arange(len(gaps))
         yield first[np.argsort(distances[first], kind="stable")]
-        reach = (lists.roots.max() + self.cells.slack.max()) ** 2
+        reach = (lists.roots.max() + self.cells.spans[:, 1].max()) ** 2
         left = gaps <= 1.001 * reach
         left[first] = False
         others = np.flatnonzero(left)
@@ -136,11 +136,11 @@ class _Search:
             yield others[begin : begin + step]
 
     def _keep(self, tq, lists):
-        numbers = self.asking.points.numbers[self.asking.bounds[tq] : self.asking.bounds[tq + 1]]
+        numbers = self.asking.numbers[self.asking.bounds[tq] : self.asking.bounds[tq + 1]]
         for kind, (found, squares) in enumerate(self.found):
             shape = len(numbers), self.widths[kind]
             some, values = np.empty(shape, np.int32), np.empty(shape)
-            finish(lists, kind, some, values)
+            finish(lists.values, lists.numbers, lists.counts, kind, some, values)
             found[numbers] = some
             if squares is not None:
                 squares[numbers] = values
@@ -152,17 +152,5 @@ class _Search:
             numbers=np.empty(2 * rows * width, np.int32),
             counts=np.zeros((2, rows), np.int64),
             roots=np.repeat(np.where(self.widths > 0, np.inf, -1.0)[:, None], rows, axis=1),
-            widths=self.widths,
-            work=np.zeros(2, np.int64),
-        )
-
-    def _room(self, rows):
-        return Room(
-            places=np.empty(rows * self.frame.n_axes, np.float32),
-            square=np.empty(rows, np.float32),
-            beyond=np.empty(rows, np.float32),
-            rows=np.empty(rows, np.int64),
-            rest=np.empty(rows),
-            products=np.empty(rows * self.columns, np.float32),
-            lanes=np.empty(LANES, np.float32),
+            facts=np.concatenate([self.widths, [0, 0]]),
         )
