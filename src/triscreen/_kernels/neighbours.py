@@ -1,83 +1,429 @@
-"""Exact nearest neighbours within and outside a point's class, from a block of approximate distances."""
+"""Exact nearest neighbours: candidates from float32 products of cells, their order from float64 differences.
+
+`measured` is the one definition of a distance: the sum of squared differences, feature by feature, in float64. All
+else only saves it, by bounds that hold in floating point. u = 2^-24; m axes; units as in
+`triscreen.triplets._positions`.
+
+Point i of a cell Q and point j of a cell C are said to be at c_Q + o_i and c_C + o_j, and no farther from there than
+the slacks of their cells. Let a be o_i + (c_Q - c_C) in float32: off by at most u (2 |a| + |o_i|), of which the slack
+of Q holds the second part. Let A = |a|^2 and L the largest |o_j|^2 of C. In float32, for any order of summation,
+
+    | A + |o_j|^2 - 2 a'o_j  -  |a - o_j|^2 |  <=  2 u (m + 4) (1 + 4 m u) (A + L) + m 2^-100  =: e
+
+(m u / (1 - m u) for the product and for A, u for |o_j|^2 and for the difference; the last term for underflow). A pair
+is within a distance t only if |a - o_j| <= s + 2.1 u |a|, where s is t and both slacks; so, since (x + y)^2 <= (1 + h)
+x^2 + (1 + 1/h) y^2, here with h = 8 u, only if |a - o_j|^2 <= (1 + 2^-20) s^2 + 2^-21 A. So a pair is dropped if
+
+    |o_j|^2 - 2 a'o_j  >  (1 + 2^-20) s^2 - A + 2^-21 A + e,
+
+and a whole row if the squared distance of a from the box of C, which is at most |a - o_j|^2, is above (1 + 2^-20) s^2
++ 2^-21 A + e. t comes from the k-th value so far: a float64 sum of d squares is right up to (d + 2) 2^-53 of itself,
+and underflow.
+
+Indices are unsigned where loops have to vectorise: for signed ones numba asks whether they count from the end. Arrays
+are not cut into views in the inner functions: each would be counted in and out.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from triscreen._kernels.common import compiled
+from triscreen._kernels.common import SUMS, compiled
+
+_U = np.uint64
+_STRETCH = _U(64)  # products that are compared with a limit at once
+_SHORT = _U(16)
+LANES = 64
+_LONG = 48  # features from which on a sum that vectorises is tried before the one in order
+_TINY = 2.0**-1020  # what a square may lose by underflow
+_ABOVE = 1.0 + 2.0**-20
+
+
+class Points(NamedTuple):
+    """Points to be measured, in the order of their cells."""
+
+    X: np.ndarray  # (any, d) as given
+    rows: np.ndarray  # (n,) where they are in X
+    numbers: np.ndarray  # (n,) what the caller knows them by
+    wide: np.ndarray  # (n, m') float32, their positions by more axes than cells have; m' = 0: not there
+
+
+class Cells(NamedTuple):
+    """Cell t holds the places bounds[t] to bounds[t + 1], as offsets from its centre."""
+
+    offsets: np.ndarray  # (n * m,) float32: axis by axis within each cell
+    squares: np.ndarray  # (n,) float32, |offset|^2
+    bounds: np.ndarray  # (cells + 1,)
+    centres: np.ndarray  # (cells, m)
+    halves: np.ndarray  # (cells, m) float32, half the widths of the box around the offsets
+    largest: np.ndarray  # (cells,) the largest |offset|^2
+    slack: np.ndarray  # (cells,) how far a point may be from where it is said to be
+    wide_slack: np.ndarray  # (cells,) the same for the wider positions of its points
+    first: np.ndarray  # (cells,) the smallest number in a cell
+    points: Points
+
+
+class Anchors(NamedTuple):
+    """What the points that ask know of the others: places in the order of the cells."""
+
+    low: np.ndarray  # (n,) their class begins here
+    high: np.ndarray  # (n,) and ends before this
+    own: np.ndarray  # (n,) their own place, which is nobody's neighbour; a place that is not there: none
+
+
+class Lists(NamedTuple):
+    """The nearest points so far of the points of one cell, of two kinds: 0, of the own class, and 1, of others.
+
+    Each is a heap by (distance, number), the last one on top. ``roots``: no nearer point is beyond this distance, the
+    point's own slack included; infinite until a heap is full, -1 where a kind is not wanted.
+    """
+
+    values: np.ndarray  # (2 * points * k,)
+    numbers: np.ndarray  # (2 * points * k,)
+    counts: np.ndarray  # (2, points)
+    roots: np.ndarray  # (2, points)
+    widths: np.ndarray  # (2,) how long they may become
+    work: np.ndarray  # (2,) products, and pairs looked at
+
+
+class Room(NamedTuple):
+    """Where a cell is compared with another one."""
+
+    places: np.ndarray  # (m * rows,) float32: 2 a, axis by axis
+    square: np.ndarray  # (rows,) float32: A
+    beyond: np.ndarray  # (rows,) float32, squared distance from the other cell's box
+    rows: np.ndarray  # (rows,) the points that are in reach
+    rest: np.ndarray  # (rows,) A less what rounding may do
+    products: np.ndarray  # (rows * columns,) float32
+    lanes: np.ndarray  # (LANES,) float32
 
 
 @compiled()
-def kth_smallest(block, error, codes, offset, k, same, limits):
-    """limits[r] = the k-th smallest of block[r] + error over the points (not) of the class of point i = offset + r.
+def measured(X, i, Y, j):
+    """The squared distance of two points: the sum in the order of the features, in float64."""
+    value = 0.0
+    for c in range(_U(X.shape[1])):
+        t = np.float64(X[i, c]) - np.float64(Y[j, c])
+        value += t * t
+    return value
 
-    By insertion, for small k; infinity where there are fewer than k.
+
+@compiled(fastmath=SUMS)
+def _in_any_order(X, i, Y, j):
+    """The same, added in any order: right up to (d + 2) 2^-53 of itself."""
+    value = 0.0
+    for c in range(_U(X.shape[1])):
+        t = np.float64(X[i, c]) - np.float64(Y[j, c])
+        value += t * t
+    return value
+
+
+@compiled(fastmath=SUMS)
+def _by_more_axes(X, i, Y, j):
+    """The squared distance of two positions, in float32."""
+    value = np.float32(0)
+    for c in range(_U(X.shape[1])):
+        t = X[i, c] - Y[j, c]
+        value += t * t
+    return value
+
+
+@compiled()
+def _before(value, number, other_value, other_number):
+    return value < other_value or (value == other_value and number < other_number)
+
+
+@compiled()
+def _sink(values, numbers, top, size, value, number):
+    """Put an entry in the place of the last one of the heap of this size that begins at ``top``."""
+    place, below = 0, 1
+    while below < size:
+        one, other = top + below, top + below + 1
+        if below + 1 < size and _before(values[one], numbers[one], values[other], numbers[other]):
+            one, below = other, below + 1
+        if _before(values[one], numbers[one], value, number):
+            break
+        values[top + place], numbers[top + place] = values[one], numbers[one]
+        place, below = below, 2 * below + 1
+    values[top + place], numbers[top + place] = value, number
+
+
+@compiled()
+def _rise(values, numbers, top, count, value, number):
+    """Add an entry to a heap of ``count``."""
+    place = count
+    while place > 0:
+        above = top + (place - 1) // 2
+        if _before(value, number, values[above], numbers[above]):
+            break
+        values[top + place], numbers[top + place] = values[above], numbers[above]
+        place = (place - 1) // 2
+    values[top + place], numbers[top + place] = value, number
+
+
+@compiled()
+def _root(value, dim, scale, slack):
+    """The distance, in the units of the cells, that a pair of this value or less is within; and the slack."""
+    allowed = 1.0 + (dim + 4.0) * 2.0**-51
+    return np.sqrt(allowed * value + dim * _TINY) * (scale * allowed) + slack
+
+
+@compiled()
+def _limit(root, slack, rest):
+    """What |o_j|^2 - 2 a'o_j comes to at most, rounded up to float32, for a point that is not beyond the root."""
+    most = (root + slack) ** 2 * _ABOVE - rest
+    return np.float32(most + abs(most) * 2.0**-22)
+
+
+@compiled(fastmath=SUMS)
+def _see(offsets, start, n, shifts, halves, places, square, beyond):
+    """Write 2 a for n points seen from another cell, A, and their squared distances from its box."""
+    for r in range(n):
+        square[r] = beyond[r] = np.float32(0)
+    for c in range(_U(shifts.size)):
+        shift, half, at = np.float32(shifts[c]), halves[c], c * n
+        for r in range(n):
+            place = offsets[start + at + r] + shift
+            places[at + r] = place + place
+            square[r] += place * place
+            far = max(abs(place) - half, np.float32(0))
+            beyond[r] += far * far
+
+
+@compiled()
+def _choose(cells, t, start, n, anchors, lists, room):
+    """List the rows that may have a neighbour in cell t; return their number.
+
+    Where a list is full of distances 0, only smaller numbers can be gained.
     """
-    best = np.empty(k)
-    for r in range(block.shape[0]):
-        i = offset + r
-        count = 0
-        for j in range(block.shape[1]):
-            value = block[r, j] + error[j]
-            if count == k and value >= best[k - 1]:
+    begin, end, axes = cells.bounds[t], cells.bounds[t + 1], cells.centres.shape[1]
+    error, tiny = (axes + 4.0) * 2.0**-23 * (1.0 + axes * 2.0**-22), axes * 2.0**-100
+    slack, largest, first, found = cells.slack[t], cells.largest[t], cells.first[t], 0
+    k = lists.values.size // lists.counts.size
+    for r in range(n):
+        q, root = start + r, -1.0
+        for kind in range(2):
+            inside = anchors.low[q] < end and anchors.high[q] > begin
+            outside = begin < anchors.low[q] or end > anchors.high[q]
+            if lists.roots[kind, r] > root and (inside if kind == 0 else outside):
+                full = lists.counts[kind, r] == lists.widths[kind]
+                top = (kind * n + r) * k
+                if not (full and lists.values[top] == 0.0 and lists.numbers[top] < first):
+                    root = lists.roots[kind, r]
+        square = np.float64(room.square[r])
+        doubt = error * (square + largest) + 2.0**-21 * square + tiny
+        if root >= 0.0 and room.beyond[r] <= (root + slack) ** 2 * _ABOVE + doubt:
+            room.rows[found], room.rest[found] = r, square - doubt
+            found += 1
+    return found
+
+
+@compiled()
+def _gather(places, n, axes, rows, found):
+    """Keep the places of the rows found."""
+    for c in range(axes):
+        for a in range(found):
+            places[c * found + a] = places[c * n + rows[a]]
+
+
+@compiled(fastmath=SUMS)
+def _any_within(products, at, squares, s, n, limit):
+    found = np.int32(0)
+    for j in range(n):
+        found |= np.int32(squares[s + j] - products[at + j] <= limit)
+    return found != 0
+
+
+@compiled()
+def _next(products, at, squares, s, stop, limit):
+    """The first place from s on that is within the limit, or stop; ``at``: where the product of place 0 would be."""
+    while s + _STRETCH <= stop and not _any_within(products, at + s, squares, s, _STRETCH, limit):
+        s += _STRETCH
+    while s + _SHORT <= stop and not _any_within(products, at + s, squares, s, _SHORT, limit):
+        s += _SHORT
+    while s < stop and not squares[s] - products[at + s] <= limit:
+        s += _U(1)
+    return s
+
+
+@compiled()
+def _likely(products, at, squares, s, stop, size, lanes):
+    """A limit that ``size`` places or a few more are within: of the least values of 64 lanes, the size-th."""
+    for lane in range(_STRETCH):
+        lanes[lane] = np.float32(np.inf)
+    while s + _STRETCH <= stop:
+        for lane in range(_STRETCH):
+            value = squares[s + lane] - products[at + s + lane]
+            lanes[lane] = value if value < lanes[lane] else lanes[lane]
+        s += _STRETCH
+    for place in range(1, lanes.size):
+        value, to = lanes[place], min(place, size - 1)
+        if place >= size and value >= lanes[size - 1]:
+            continue
+        while to > 0 and lanes[to - 1] > value:
+            lanes[to] = lanes[to - 1]
+            to -= 1
+        lanes[to] = value
+    return lanes[size - 1]
+
+
+@compiled()
+def _far(value, X, i, Y, j, V, q, W, place, farthest):
+    """Is a pair beyond the value for sure? By its positions, and by a sum that vectorises."""
+    dim, axes, far = X.shape[1], V.shape[1], False
+    if axes > 0:
+        far = _by_more_axes(V, q, W, place) * (1.0 - (axes + 4) * 2.0**-23) > farthest
+    if dim > _LONG and not far:
+        far = _in_any_order(X, i, Y, j) > (1.0 + (dim + 4.0) * 2.0**-51) * value + dim * _TINY
+    return far
+
+
+@compiled()
+def _take(values, numbers, top, count, size, value, number):
+    """Take a point up into the heap if it belongs to the nearest; return the heap's new count."""
+    if count < size:
+        _rise(values, numbers, top, count, value, number)
+        count += 1
+    elif _before(value, number, values[top], numbers[top]):
+        _sink(values, numbers, top, size, value, number)
+    return count
+
+
+@compiled()
+def _scan(
+    products, at, squares, s, stop, own, limit, lanes, values, numbers, top, count, size, X, i, Y, rows, ids, V, q, W,
+    slack, between, wide, rest, scale,
+):  # fmt: skip
+    """Measure the places s to stop that are within the limit, which falls meanwhile; return (count, pairs looked at).
+
+    A list that is short is filled by the likely ones first.
+    """
+    dim, work, farthest = X.shape[1], 0, np.inf
+    long = dim > _LONG or V.shape[1] > 0
+    passed, ahead = np.float32(-np.inf), np.float32(np.inf)
+    if count < size and 2 * size < LANES and stop - s >= _U(2 * LANES):
+        ahead = _likely(products, at, squares, s, stop, size + 1, lanes)  # one of them may be the point itself
+    elif count == size:
+        farthest = (_root(values[top], dim, scale, slack) + wide) ** 2 * _ABOVE
+    while True:
+        limit = min(limit, ahead)
+        place = _next(products, at, squares, s, stop, limit)
+        while place < stop:
+            if place != own and squares[place] - products[at + place] > passed:
+                work += 1
+                j = rows[place]
+                if not (count == size and long and _far(values[top], X, i, Y, j, V, q, W, place, farthest)):
+                    count = _take(values, numbers, top, count, size, measured(X, i, Y, j), ids[place])
+                if count == size:
+                    root = _root(values[top], dim, scale, slack)
+                    limit, farthest = min(_limit(root, between, rest), ahead), (root + wide) ** 2 * _ABOVE
+            place = _next(products, at, squares, place + _U(1), stop, limit)
+        if ahead == np.inf:
+            return count, work
+        passed, ahead = ahead, np.float32(np.inf)
+        limit = _limit(_root(values[top], dim, scale, slack), between, rest) if count == size else ahead
+
+
+@compiled()
+def _compare(cells, t, queries, tq, anchors, lists, room, found, scale):
+    """Go through the products of the rows found with cell t: of the own class, and of other ones to both sides."""
+    begin, end, start = cells.bounds[t], cells.bounds[t + 1], queries.bounds[tq]
+    squares, products, lanes = cells.squares, room.products, room.lanes
+    slack, between, wide = queries.slack[tq], cells.slack[t], queries.wide_slack[tq] + cells.wide_slack[t]
+    X, Y, V, W = queries.points.X, cells.points.X, queries.points.wide, cells.points.wide
+    asking, rows, ids = queries.points.rows, cells.points.rows, cells.points.numbers
+    values, numbers, counts, roots, widths, work = lists
+    n, k = counts.shape[1], values.size // counts.size
+    for a in range(found):
+        r, rest = room.rows[a], room.rest[a]
+        q, at = start + r, _U(a * (end - begin) - begin)
+        low, high = min(max(anchors.low[q], begin), end), min(max(anchors.high[q], begin), end)
+        for part in range(3):
+            kind = min(part, 1)
+            s, stop = (low, high) if part == 0 else (begin, low) if part == 1 else (high, end)
+            if s >= stop or widths[kind] == 0:
                 continue
-            if (codes[j] == codes[i]) == same and j != i:
-                place = min(count, k - 1)
-                count = min(count + 1, k)
-                while place > 0 and best[place - 1] > value:
-                    best[place] = best[place - 1]
-                    place -= 1
-                best[place] = value
-        limits[r] = best[k - 1] if count == k else np.inf
+            limit = _limit(roots[kind, r], between, rest)
+            place = _next(products, at, squares, _U(s), _U(stop), limit)
+            if place >= _U(stop):
+                continue
+            top, size = (kind * n + r) * k, widths[kind]
+            counts[kind, r], looked = _scan(
+                products, at, squares, place, _U(stop), _U(anchors.own[q]), limit, lanes, values, numbers, top,
+                counts[kind, r], size, X, asking[q], Y, rows, ids, V, q, W, slack, between, wide, rest, scale,
+            )  # fmt: skip
+            work[1] += looked
+            if counts[kind, r] == size:
+                roots[kind, r] = _root(values[top], X.shape[1], scale, slack)
 
 
 @compiled()
-def _sort(values, order, count, spare):
-    """Put the first entries of order into the order of their values; equal ones keep theirs (merge sort)."""
-    width = 1
-    while width < count:
-        for begin in range(0, count, 2 * width):
-            middle, end = min(begin + width, count), min(begin + 2 * width, count)
-            a, b = begin, middle
-            for place in range(begin, end):
-                if a < middle and (b >= end or values[order[a]] <= values[order[b]]):
-                    spare[place] = order[a]
-                    a += 1
-                else:
-                    spare[place] = order[b]
-                    b += 1
-        for place in range(count):
-            order[place] = spare[place]
-        width *= 2
+def _meet(cells, t, queries, tq, anchors, lists, room, scale):
+    """Let the points of one cell look for neighbours in another one."""
+    begin, end, axes = cells.bounds[t], cells.bounds[t + 1], cells.centres.shape[1]
+    start, n = queries.bounds[tq], queries.bounds[tq + 1] - queries.bounds[tq]
+    shifts = queries.centres[tq] - cells.centres[t]
+    _see(queries.offsets, _U(start * axes), _U(n), shifts, cells.halves[t], room.places, room.square, room.beyond)
+    found = _choose(cells, t, start, n, anchors, lists, room)
+    if found == 0:
+        return
+    if found < n:
+        _gather(room.places, n, axes, room.rows, found)
+    lists.work[0] += found * (end - begin)
+    columns = cells.offsets[begin * axes : end * axes].reshape(axes, end - begin)
+    places = room.places[: axes * found].reshape(axes, found).T
+    np.dot(places, columns, room.products[: found * (end - begin)].reshape(found, end - begin))
+    _compare(cells, t, queries, tq, anchors, lists, room, found, scale)
 
 
 @compiled()
-def nearest_of_kind(block, error, limits, X, codes, offset, same, out):
-    """out[r] = the nearest points (not) of the class of point i = offset + r, by (distance, index); -1: no more.
+def _reach(lists, kind):
+    """The largest root of a kind: no point has a nearer neighbour beyond."""
+    far = -1.0
+    for r in range(lists.roots.shape[1]):
+        far = max(far, lists.roots[kind, r])
+    return far
 
-    ``block`` holds squared distances that are wrong by at most error[i] + error[j]. They only choose the candidates,
-    from limits[r], the k-th smallest of them plus error; the order is that of the distances computed from differences,
-    in float64, feature by feature.
-    """
-    dim = X.shape[1]
-    candidates = np.empty(block.shape[1], np.int64)
-    exact = np.empty(block.shape[1])
-    order = np.empty(block.shape[1], np.int64)
-    spare = np.empty(block.shape[1], np.int64)
-    for r in range(block.shape[0]):
-        i = offset + r
-        limit = limits[r] + 2.0 * error[i]
-        count = 0
-        for j in range(block.shape[1]):
-            if block[r, j] - error[j] <= limit and (codes[j] == codes[i]) == same and j != i:
-                value = 0.0
-                for c in range(dim):
-                    t = X[i, c] - X[j, c]
-                    value += t * t
-                candidates[count] = j
-                exact[count] = value
-                order[count] = count
-                count += 1
-        _sort(exact, order, count, spare)
-        for place in range(out.shape[1]):
-            out[r, place] = candidates[order[place]] if place < count else -1
+
+@compiled()
+def visit(cells, order, gaps, queries, tq, anchors, lists, room, scale):
+    """Let the points of cell tq of the queries meet those of the cells in ``order`` that are not too far away."""
+    start, stop = queries.bounds[tq], queries.bounds[tq + 1]
+    near, far = _reach(lists, 0), _reach(lists, 1)
+    for t in order:
+        begin, end, root = cells.bounds[t], cells.bounds[t + 1], -1.0
+        if begin < anchors.high[stop - 1] and end > anchors.low[start]:
+            root = near
+        if begin < anchors.low[stop - 1] or end > anchors.high[start]:
+            root = max(root, far)
+        if root >= 0.0 and gaps[t] <= (root + cells.slack[t]) ** 2 * _ABOVE:
+            _meet(cells, t, queries, tq, anchors, lists, room, scale)
+            near, far = _reach(lists, 0), _reach(lists, 1)
+
+
+@compiled()
+def between(cells, queries, tq, gaps, distances):
+    """Write, for every cell, (at most) the squared distance of its box from that of tq, and that of the centres."""
+    for t in range(gaps.size):
+        gap = distance = 0.0
+        for c in range(cells.centres.shape[1]):
+            apart = abs(queries.centres[tq, c] - cells.centres[t, c])
+            distance += apart * apart
+            gap += max(apart * (1.0 - 2.0**-50) - queries.halves[tq, c] - cells.halves[t, c], 0.0) ** 2
+        gaps[t], distances[t] = gap, distance
+
+
+@compiled()
+def finish(lists, kind, numbers, values):
+    """Write the lists of one kind, nearest first; -1 and infinity where they end."""
+    n = lists.counts.shape[1]
+    k = lists.values.size // lists.counts.size
+    for r in range(n):
+        top, count = (kind * n + r) * k, lists.counts[kind, r]
+        for place in range(count, numbers.shape[1]):
+            numbers[r, place], values[r, place] = -1, np.inf
+        for last in range(count - 1, -1, -1):
+            numbers[r, last], values[r, last] = lists.numbers[top], lists.values[top]
+            _sink(lists.values, lists.numbers, top, last, lists.values[top + last], lists.numbers[top + last])

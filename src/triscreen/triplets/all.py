@@ -15,7 +15,8 @@ from triscreen.errors import InputError
 from triscreen.triplets._all_blocks import Block
 from triscreen.triplets._all_distances import PairList, Quadratic, grain_of
 from triscreen.triplets.base import NeverListed, Reduction, Sums, TripletSet, add_up
-from triscreen.triplets.knn import name_small_classes, nearest
+from triscreen.triplets.knn import name_small_classes
+from triscreen.triplets.neighbours import nearest
 from triscreen.triplets.ordered import OrderedTriplets
 
 _BLOCK = 8 * 2**20  # bytes of a block of distances

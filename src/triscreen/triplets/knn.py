@@ -6,16 +6,14 @@ import warnings
 
 import numpy as np
 
-from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
-from triscreen._utils.threads import LONGEST, Threads, chunk_bounds, single_threaded_blas
+from triscreen._utils.threads import Threads
 from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
 from triscreen.triplets.blocks import BlockTriplets
+from triscreen.triplets.neighbours import nearest
 from triscreen.triplets.pairs import MOST_PAIRS
 
-_DISTANCE_BLOCK = 32 * 2**20  # bytes
 _NAMED_CLASSES = 8
-_FEW = 64  # neighbours that insertion finds faster than a partition
 
 
 def knn_triplets(X, y, k=20, n_jobs=None):
@@ -93,47 +91,3 @@ def name_small_classes(classes, sizes, k, n_points, every_negative=False):
 def _some(names):
     more = len(names) - _NAMED_CLASSES
     return ", ".join(names[:_NAMED_CLASSES]) + (f" and {more} more" if more > 0 else "")
-
-
-def nearest(X, codes, k, threads, kinds=(True, False)):
-    """Return index arrays, a row a point: the k nearest of its class and of other classes; -1 where they end."""
-    from sklearn import config_context
-    from sklearn.metrics.pairwise import euclidean_distances
-
-    n, dim = X.shape
-    centred = X - X.mean(axis=0)
-    squares = np.einsum("ij,ij->i", centred, centred)
-    # |x|^2 + |y|^2 - 2 x'y is wrong by at most this much, point by point.
-    error = (2 * dim + 16) * np.finfo(float).eps * squares
-    widths = {True: min(k, int(np.bincount(codes).max()) - 1), False: min(k, n - 1)}
-    found = [np.empty((n, widths[same]), dtype=np.int32) for same in kinds]
-
-    rows = max(1, min(_DISTANCE_BLOCK // (8 * n), LONGEST // (n * dim)))  # at a time and thread
-    chunks = -(-n // rows)
-    bounds = chunk_bounds(n, chunks)
-
-    def task(c):
-        start, stop = bounds[c], bounds[c + 1]
-        with config_context(assume_finite=True):
-            block = euclidean_distances(
-                centred[start:stop], centred, squared=True, X_norm_squared=squares[start:stop], Y_norm_squared=squares
-            )
-        for wanted, out in zip(kinds, found, strict=True):
-            limits = _limits(block, error, codes, start, out.shape[1], wanted)
-            nearest_of_kind(block, error, limits, X, codes, start, wanted, out[start:stop])
-
-    with single_threaded_blas():
-        threads.run("neighbours", task, chunks)
-    return found
-
-
-def _limits(block, error, codes, start, k, same):
-    """Return the k-th smallest distance plus error to the points (not) of each row's class; infinity if fewer."""
-    limits = np.empty(len(block))
-    if k <= _FEW:
-        kth_smallest(block, error, codes, start, k, same, limits)
-        return limits
-    rows = np.arange(start, start + len(block))
-    wanted = (codes == codes[rows, None]) == same
-    wanted[np.arange(len(block)), rows] = False
-    return np.partition(np.where(wanted, block + error, np.inf), k - 1, axis=1)[:, k - 1]
