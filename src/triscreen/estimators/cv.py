@@ -30,7 +30,7 @@ from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
-from triscreen.selection import choose, triplet_accuracy
+from triscreen.selection import choose, neighbour_accuracy, triplet_accuracy
 
 # Lambdas that are farther apart have others in between, for the walk down only.
 LEAP = 6.0
@@ -58,9 +58,9 @@ class TripletMetricCV(LabelledMetric):
     cv : int, splitter or iterable
         As in scikit-learn; an int means stratified folds, in the order of the points.
     scoring : str, callable or None
-        None: accuracy of the nearest ``score_neighbors`` neighbours. "triplet": share of the held-out points' triplets
-        that are in the right order. Otherwise a scikit-learn scorer, which sees a `KNeighborsClassifier` in the learned
-        space.
+        None: accuracy of the nearest ``score_neighbors`` neighbours, of equally near ones those that come first.
+        "triplet": share of the held-out points' triplets that are in the right order. Otherwise a scikit-learn scorer,
+        which sees a `KNeighborsClassifier` in the learned space.
     score_neighbors : int
     one_standard_error : bool
         Choose the largest lambda (the simplest metric) whose score is within one standard error of the best.
@@ -308,10 +308,12 @@ class TripletMetricCV(LabelledMetric):
         """Return the score of one metric on held-out points."""
         L = L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
+        if self.scoring is None:
+            return neighbour_accuracy(Z, y, Z_test, y_test, min(self.score_neighbors, len(Z)), self.n_jobs)
         if isinstance(self.scoring, str) and self.scoring == "triplet":
-            return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
+            return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors, self.n_jobs)
         near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
-        return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy
+        return check_scoring(near, self.scoring)(near, Z_test, y_test)
 
 
 def _without_leaps(ratios):
