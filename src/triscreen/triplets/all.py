@@ -399,7 +399,7 @@ def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None, neighbors=No
     """
     n_positives = as_count(n_positives, "n_positives", none="all points of the class")
     threads = Threads(n_jobs)
-    X = as_points(X)
+    X = as_points(X, narrow=True)
     codes, classes = as_labels(y, len(X))
     weights = _anchor_weights(weights, len(X))
     if neighbors is not None and n_positives is None:

@@ -27,6 +27,8 @@ def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
     Parameters
     ----------
     X : array, shape (n, d)
+        float32 stays what it is, also where it is mapped from a file (``np.memmap``); distances are float64 all the
+        same.
     y : array, shape (n,)
         Labels of any type that can be sorted.
     k : int or None
@@ -61,7 +63,7 @@ def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
     """
     k = as_count(k, "k", none="all points")
     threads = Threads(n_jobs)
-    X = as_points(X)
+    X = as_points(X, narrow=True)
     codes, classes = as_labels(y, len(X))
     neighbors = None if neighbors is None else as_given(neighbors, codes)
     if isinstance(neighbors, Given):
