@@ -7,6 +7,7 @@ import os
 import time
 import warnings
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import numpy as np
 from sklearn.metrics import check_scoring
@@ -15,13 +16,21 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
 from triscreen._utils.validation import as_count, as_flag, as_numbers, as_positive, shortened
-from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
+from triscreen.errors import (
+    ConvergenceWarning,
+    DegenerateProblemWarning,
+    InputError,
+    NoAnchorWarning,
+    OutOfTime,
+    SmallClassWarning,
+)
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
-from triscreen.selection import choose, triplet_accuracy
+from triscreen.selection import choose, neighbour_accuracy, triplet_accuracy
 
 # Lambdas that are farther apart have others in between, for the walk down only.
 LEAP = 6.0
@@ -49,9 +58,9 @@ class TripletMetricCV(LabelledMetric):
     cv : int, splitter or iterable
         As in scikit-learn; an int means stratified folds, in the order of the points.
     scoring : str, callable or None
-        None: accuracy of the nearest ``score_neighbors`` neighbours. "triplet": share of the held-out points' triplets
-        that are in the right order. Otherwise a scikit-learn scorer, which sees a `KNeighborsClassifier` in the learned
-        space.
+        None: accuracy of the nearest ``score_neighbors`` neighbours, of equally near ones those that come first.
+        "triplet": share of the held-out points' triplets that are in the right order. Otherwise a scikit-learn scorer,
+        which sees a `KNeighborsClassifier` in the learned space.
     score_neighbors : int
     one_standard_error : bool
         Choose the largest lambda (the simplest metric) whose score is within one standard error of the best.
@@ -143,7 +152,7 @@ class TripletMetricCV(LabelledMetric):
 
     @with_callbacks
     @watched_fit
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y, sample_weight=None, groups=None, neighbors=None):
         """Choose lambda and learn the metric.
 
         Parameters
@@ -154,6 +163,9 @@ class TripletMetricCV(LabelledMetric):
             The weight of each triplet that the point is the anchor of.
         groups : array, shape (n,), optional
             For a splitter that keeps groups together.
+        neighbors : int array (n, m), sparse matrix (n, n), or a pair of these, optional
+            Neighbours that somebody else has found, as for `knn_triplets`; a fold takes what is left of them among its
+            points. Further rounds choose their own.
 
         Returns
         -------
@@ -166,13 +178,16 @@ class TripletMetricCV(LabelledMetric):
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise InputError(f"scoring={shortened(self.scoring)}: it must be None, one name or one scorer")
         X, y, weights = self._check(X, y, sample_weight)
+        given = given_neighbours(self.triplets, neighbors, y)
         parts = [*self._folds(X, y, groups), (np.arange(len(X)), None)]
         self._look_at_folders(parts)
+        near = neighbours_of_parts(self, X, y, given, parts)
         metrics = [None] * len(parts)  # those that choose the neighbours of the parts; None: Euclid
         most = self.rounds * len(parts) * len(_without_leaps(self.ratios_)[0])
         with telling(self, X, y, "lambda", most) as tell:
             for number in range(1, self.rounds + 1):
-                self.path_, metrics = self._walk_parts(number, parts, metrics, X, y, weights, begin, tell)
+                self.path_, metrics = self._walk_parts(number, parts, metrics, near, X, y, weights, begin, tell)
+                near = None  # of Euclid, for the first round
                 scores = self.cv_scores_[:, : len(self.path_)]
                 self.best_index_ = choose(scores, one_standard_error)
                 self.lam_ratio_ = float(self.ratios_[self.best_index_])
@@ -183,7 +198,7 @@ class TripletMetricCV(LabelledMetric):
             self.n_iter_ = max(1, int(self.path_.n_iter.sum()))
         return self
 
-    def _walk_parts(self, number, parts, metrics, X, y, weights, begin, tell):
+    def _walk_parts(self, number, parts, metrics, near, X, y, weights, begin, tell):
         """Walk the path of every fold and score it, then that of all points; return this one, and a metric of each.
 
         Each part chooses neighbours by its own metric of the round before, at the ratio nearest to TripletMetric's:
@@ -199,11 +214,14 @@ class TripletMetricCV(LabelledMetric):
             if self.checkpoint is not None:
                 arguments["checkpoint"] = self._folder(number, k, test)
             part_weights = None if weights is None else weights[train]
+            choose_near = None if near is None else partial(near.part, train)
             # What took its time for one part takes it for all points too: these are not given up for it.
             limited = self._in_time(begin) if test is not None else nullcontext()
             try:
                 with _named(k, train) if test is not None else nullcontext():
-                    path = self._path(X[train], y[train], part_weights, metrics[k], tell, arguments, limited)
+                    path = self._path(
+                        X[train], y[train], part_weights, metrics[k], choose_near, tell, arguments, limited
+                    )
             except OutOfTime:
                 if test is None or self._so_far is None:
                     raise
@@ -261,12 +279,16 @@ class TripletMetricCV(LabelledMetric):
             )
         return ratios
 
-    def _path(self, X, y, weights, L, callback, arguments, limited):
-        """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid)."""
+    def _path(self, X, y, weights, L, choose_near, callback, arguments, limited):
+        """Walk the path of these points; L: the metric that chooses their neighbours (None: Euclid).
+
+        choose_near: what has their neighbours already; None: a search has to.
+        """
         Z = X if L is None or not L.any() else X @ L.T  # a metric of zero has no neighbours
         ratios, wanted = _without_leaps(self.ratios_)
         with limited:
-            problem = self._make_problem(X, self._make_triplets(Z, y, weights))
+            neighbors = None if choose_near is None else choose_near()
+            problem = self._make_problem(X, self._make_triplets(Z, y, weights, neighbors))
             lambdas = ratios * scale_of_lambda(problem)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
 
@@ -286,10 +308,12 @@ class TripletMetricCV(LabelledMetric):
         """Return the score of one metric on held-out points."""
         L = L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
+        if self.scoring is None:
+            return neighbour_accuracy(Z, y, Z_test, y_test, min(self.score_neighbors, len(Z)), self.n_jobs)
         if isinstance(self.scoring, str) and self.scoring == "triplet":
-            return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
+            return triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors, self.n_jobs)
         near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
-        return check_scoring(near, self.scoring)(near, Z_test, y_test)  # None: accuracy
+        return check_scoring(near, self.scoring)(near, Z_test, y_test)
 
 
 def _without_leaps(ratios):
@@ -312,7 +336,7 @@ def _without_leaps(ratios):
 def _named(k, train):
     """Within a fold: errors say which one it was; warnings are left to the fit on all points."""
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, SmallClassWarning, DegenerateProblemWarning):
+        for category in (ConvergenceWarning, SmallClassWarning, NoAnchorWarning, DegenerateProblemWarning):
             warnings.simplefilter("ignore", category)
         try:
             yield

@@ -14,6 +14,7 @@ from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.graphs import given_neighbours
 from triscreen.problem import Problem
 from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
@@ -47,9 +48,9 @@ class LabelledMetric(MetricEstimator):
             sample_weight = _as_point_weights(sample_weight, X.shape[0])
         return self._dense(X).astype(np.float64, copy=False), y, sample_weight
 
-    def _make_triplets(self, Z, y, weights):
-        """Return the triplets of labelled points, neighbours chosen in Z."""
-        return labelled_triplets(Z, y, self.triplets, self.n_neighbors, weights, self.n_jobs)
+    def _make_triplets(self, Z, y, weights, neighbors=None):
+        """Return the triplets of labelled points, neighbours chosen in Z where they are not known."""
+        return labelled_triplets(Z, y, self.triplets, self.n_neighbors, weights, self.n_jobs, neighbors)
 
     def _make_problem(self, X, T):
         return Problem(X, T, self._loss(), self.cone, n_jobs=self.n_jobs, memory_budget=self.memory_budget)
@@ -158,7 +159,7 @@ class TripletMetric(LabelledMetric):
 
     @with_callbacks
     @watched_fit
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, neighbors=None):
         """Learn the metric.
 
         Parameters
@@ -168,6 +169,8 @@ class TripletMetric(LabelledMetric):
             Labels.
         sample_weight : array, shape (n,), optional
             The weight of each triplet that the point is the anchor of.
+        neighbors : int array (n, m), sparse matrix (n, n), or a pair of these, optional
+            Neighbours that somebody else has found, as for `knn_triplets`; further rounds choose their own.
 
         Returns
         -------
@@ -176,17 +179,18 @@ class TripletMetric(LabelledMetric):
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         begin = time.perf_counter()
         X, y, weights = self._check(X, y, sample_weight)
+        given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
-            self._set_solution(self._last_round(X, y, weights, lam, ratio, begin, tell))
+            self._set_solution(self._last_round(X, y, weights, given, lam, ratio, begin, tell))
         return self
 
-    def _last_round(self, X, y, weights, lam, ratio, begin, tell):
+    def _last_round(self, X, y, weights, given, lam, ratio, begin, tell):
         """Learn and choose neighbours again, as often as that is wanted and changes them; return the last solution."""
         Z, solution, before = X, None, None
         for number in range(1, self.rounds + 1):
             try:
                 with self._in_time(begin):
-                    T = self._make_triplets(Z, y, weights)
+                    T = self._make_triplets(Z, y, weights, given if number == 1 else None)
                     if number > 1 and T.same_as(before):
                         break
                     problem = self._make_problem(X, T)
