@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
         DegenerateProblemWarning,
         InputError,
         Interrupted,
+        NoAnchorWarning,
         OutOfTime,
         SmallClassWarning,
     )
@@ -41,6 +42,7 @@ __all__ = [
     "Hinge",
     "InputError",
     "Interrupted",
+    "NoAnchorWarning",
     "OutOfTime",
     "Path",
     "Problem",
@@ -67,8 +69,8 @@ __all__ = [
 # Where each name lives; a module is imported, and numpy, numba or scikit-learn with it, when a name is first asked for.
 _HOMES = {
     "errors": (
-        "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted", "OutOfTime",
-        "SmallClassWarning",
+        "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted", "NoAnchorWarning",
+        "OutOfTime", "SmallClassWarning",
     ),
     "estimators": ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"),
     "path": ("Path", "solve_path"),

@@ -73,5 +73,9 @@ class SmallClassWarning(UserWarning):
     """Some classes have too few points for what was asked; they are named."""
 
 
+class NoAnchorWarning(UserWarning):
+    """Some points have no positive or no negative among the neighbours given, and are no anchors; they are counted."""
+
+
 class DegenerateProblemWarning(UserWarning):
     """The problem has a trivial answer, such as M = 0 for every lambda."""

@@ -48,10 +48,10 @@ def test_ties_are_exact_far_from_the_origin():
     assert np.array_equal(ts.knn_triplets(X, y, 5).indices(), brute_knn(X, y, 5))
 
 
-def test_neighbours_in_several_blocks_are_the_same(monkeypatch):
+def test_neighbours_in_many_cells_are_the_same(monkeypatch):
     X, y = rng_data(1, n=400)
     whole = ts.knn_triplets(X, y, 4)
-    monkeypatch.setattr("triscreen.triplets.knn._DISTANCE_BLOCK", 50_000)
+    monkeypatch.setattr("triscreen.triplets.neighbours.cell_size", lambda axes: 16)
     assert np.array_equal(ts.knn_triplets(X, y, 4, n_jobs=2).indices(), whole.indices())
 
 

@@ -38,6 +38,11 @@ def compiled(**options):
     return decorate
 
 
+def inner(**options):
+    """Return the decorator of a function that only kernels call: there is no way into it from Python."""
+    return njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+
+
 def _say_once(err):
     global _said
     if not _said:

@@ -109,6 +109,7 @@ def _limit_blas():
     if _blas_before is not None:
         return
     if _blas is None:
+        import scipy.linalg.cython_blas  # noqa: F401  (the kernels' BLAS: what is not loaded yet cannot be limited)
         from threadpoolctl import ThreadpoolController
 
         _blas = ThreadpoolController().select(user_api="blas")

@@ -11,6 +11,7 @@ from triscreen.errors import InputError
 
 # |x|^4 must neither overflow nor vanish in float64; data outside this range is a mistake of units.
 _LARGEST, _SMALLEST = 1e70, 1e-70
+_AT_ONCE = 1 << 20  # numbers that are looked at at a time
 
 
 def shortened(value):
@@ -19,8 +20,11 @@ def shortened(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def as_numbers(values, name):
-    """Return a float64 array, or refuse text, dates, complex numbers, masks and ragged rows."""
+def as_numbers(values, name, narrow=False):
+    """Return a float64 array, or refuse text, dates, complex numbers, masks and ragged rows.
+
+    narrow: float32 stays, and what float32 holds exactly becomes that.
+    """
     if type(values).__module__.partition(".")[0] == "triscreen" and hasattr(values, "M"):  # a Solution, a Path
         raise InputError(f"{name} is a {type(values).__name__}: pass its .M{'(t)' if callable(values.M) else ''}")
     try:
@@ -33,17 +37,21 @@ def as_numbers(values, name):
         raise InputError(f"{name} holds text: {name} must hold numbers only")
     if array.dtype.kind not in "biufO":
         raise InputError(f"{name} has dtype {array.dtype}: {name} must hold real numbers only")
+    wanted = np.float32 if narrow and np.can_cast(array.dtype, np.float32) else np.float64
     try:
-        return array.astype(np.float64, copy=False)
+        return array.astype(wanted, copy=False)
     except (TypeError, ValueError) as err:
         raise InputError(f"{name} has dtype {array.dtype}: {name} must hold real numbers only ({err})") from None
 
 
-def as_points(X, name="X"):
-    """Return X as a finite, C-ordered float64 array (n, d), without copying where it is one already."""
+def as_points(X, name="X", narrow=False):
+    """Return X as a finite, C-ordered float64 array (n, d), without copying where it is one already.
+
+    narrow: float32 stays what it is, be it in memory or mapped from a file, and smaller types become float32.
+    """
     if hasattr(type(X), "tocsr"):  # of the type: a table may have a column of that name
         raise InputError(f"{name} is a sparse matrix: pass a dense array, such as {name}.toarray()")
-    X = as_numbers(X, name)
+    X = as_numbers(X, name, narrow)
     if X.ndim != 2:
         raise InputError(f"{name} has shape {X.shape}: {name} must be two-dimensional, (n_points, n_features)")
     if X.shape[0] < 2:
@@ -51,20 +59,29 @@ def as_points(X, name="X"):
     if X.shape[1] < 1:
         raise InputError(f"{name} has shape {X.shape}: at least one feature is needed")
     X = np.ascontiguousarray(X)
-    if not np.isfinite(X).all():
-        row, col = np.argwhere(~np.isfinite(X))[0]
-        raise InputError(f"{name}[{row}, {col}] is {X[row, col]}: {name} must be finite, without NaN or infinity")
+    for rows in _blocks(X):
+        good = np.isfinite(X[rows])
+        if not good.all():
+            row, col = np.argwhere(~good)[0]
+            row += rows.start
+            raise InputError(f"{name}[{row}, {col}] is {X[row, col]}: {name} must be finite, without NaN or infinity")
     return check_scale(X, name)
 
 
 def check_scale(X, name):
     """Return X, or refuse a scale that float64 has no lambda for."""
-    largest = np.abs(X).max(initial=0.0)
+    largest = max((float(np.abs(X[rows]).max(initial=0.0)) for rows in _blocks(X)), default=0.0)
     if largest > _LARGEST or 0 < largest < _SMALLEST:
         raise InputError(
             f"{name} has a largest magnitude of {largest:.3g}: rescale it to lie between {_SMALLEST} and {_LARGEST}"
         )
     return X
+
+
+def _blocks(X):
+    """Cut rows into slices of a few megabytes: what is computed from all of X at once is as large as X."""
+    rows = max(1, _AT_ONCE // max(1, X[:1].size))
+    return (slice(start, start + rows) for start in range(0, len(X), rows))
 
 
 def as_labels(y, n_points):

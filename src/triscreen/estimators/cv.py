@@ -21,6 +21,7 @@ from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, Input
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
+from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.starts import check_start, make_start, moved
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
@@ -179,7 +180,7 @@ class TripletMetricCV(LabelledMetric):
 
     @with_callbacks
     @watched_fit
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y, sample_weight=None, groups=None, neighbors=None):
         """Choose lambda and learn the metric.
 
         Parameters
@@ -190,6 +191,9 @@ class TripletMetricCV(LabelledMetric):
             The weight of each triplet that the point is the anchor of.
         groups : array, shape (n,), optional
             For a splitter that keeps groups together.
+        neighbors : int array (n, m), sparse matrix (n, n), or a pair of these, optional
+            Neighbours that somebody else has found, as for `knn_triplets`, for every start; a fold takes what is left
+            of them among its points. Further rounds choose their own.
 
         Returns
         -------
@@ -203,10 +207,12 @@ class TripletMetricCV(LabelledMetric):
         priors = self._priors()
         self._grid(None)
         X, y, weights = self._check(X, y, sample_weight)
+        given = given_neighbours(self.triplets, neighbors, y)
         folds = self._folds(X, y, groups)
         starts = Candidate.all_of(priors, self._grid, len(folds))
         parts = [*folds, (np.arange(len(X)), None)]
         self._look_at_folders(starts, parts)
+        self._given, self._near = given, neighbours_of_parts(self, X, y, given, parts)
         euclid = np.full((len(folds), 2), np.nan)
         walks = self.rounds * (len(folds) * len(starts) + 1)
         with telling(self, X, y, "lambda", walks * max(len(_without_leaps(c.ratios)[0]) for c in starts)) as tell:
@@ -217,6 +223,7 @@ class TripletMetricCV(LabelledMetric):
             self._keep(chosen or starts[0], chosen, column, euclid)
             self.candidates_ = table(starts, euclid)
             self._learn_all(chosen, column, parts, X, y, weights, begin, tell)
+        del self._given, self._near
         return self
 
     def _priors(self):
@@ -260,8 +267,10 @@ class TripletMetricCV(LabelledMetric):
         """
         is_fold, ratios = judge is not None, candidate.ratios if ratios is None else ratios
         X, y, weights = X[train], y[train], None if weights is None else weights[train]
+        Z = self._first_space(X, N, candidate.prior)
+        near = self._near if Z is None or self._given is not None else None  # of one search for all parts
         between = int(np.argmin(np.abs(np.log(ratios / 1e-3))))
-        Z, path, scores, before = self._first_space(X, N), None, None, None
+        Z, path, scores, before = X if Z is None else Z, None, None, None
         for number in range(1, self.rounds + 1):
             arguments = self._arguments(begin, left + 1 - number)
             if is_fold:
@@ -270,7 +279,7 @@ class TripletMetricCV(LabelledMetric):
                 arguments["checkpoint"] = self._folder(candidate, number, k, is_fold)
             # What took its time for one part takes it for all points too: these are not given up for it.
             with self._in_time(begin) if is_fold else nullcontext():
-                T = self._make_triplets(Z, y, weights)
+                T = self._make_triplets(Z, y, weights, near.part(train) if near is not None and number == 1 else None)
                 if before is not None and T.same_as(before):
                     break
                 problem, *own = self._make_problem(X, T, N)
@@ -394,9 +403,9 @@ class TripletMetricCV(LabelledMetric):
         L = L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
         if self.scoring is None:
-            return vote_scores(Z, y, Z_test, y_test, self.score_neighbors)
+            return vote_scores(Z, y, Z_test, y_test, self.score_neighbors, self.n_jobs)
         if isinstance(self.scoring, str) and self.scoring == "triplet":
-            score = triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors)
+            score = triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors, self.n_jobs)
         else:
             near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
             score = check_scoring(near, self.scoring)(near, Z_test, y_test)

@@ -14,6 +14,7 @@ from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.graphs import given_neighbours
 from triscreen.estimators.starts import check_start, make_start, moved, scaled_start
 from triscreen.problem import Problem
 from triscreen.problem.cones import components_of
@@ -49,9 +50,9 @@ class LabelledMetric(MetricEstimator):
             sample_weight = _as_point_weights(sample_weight, X.shape[0])
         return self._dense(X).astype(np.float64, copy=False), y, sample_weight
 
-    def _make_triplets(self, Z, y, weights):
-        """Return the triplets of labelled points, neighbours chosen in Z."""
-        return labelled_triplets(Z, y, self.triplets, self.n_neighbors, weights, self.n_jobs)
+    def _make_triplets(self, Z, y, weights, neighbors=None):
+        """Return the triplets of labelled points, neighbours chosen in Z where they are not known."""
+        return labelled_triplets(Z, y, self.triplets, self.n_neighbors, weights, self.n_jobs, neighbors)
 
     def _make_problem(self, X, T, N=None):
         """Return (the problem, the prior that it has or None, its scale); N: the start that the prior is made of."""
@@ -59,9 +60,10 @@ class LabelledMetric(MetricEstimator):
         limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
         return Problem(X, T, self._loss(), self.cone, **limits, prior=N), N, scale
 
-    def _first_space(self, X, N):
-        """Return the points as they are where neighbours are chosen at first."""
-        return moved(X, N) if self.neighbors == "prior" else X
+    def _first_space(self, X, N, prior):
+        """Return the points as they are where neighbours are chosen at first; None: by Euclid."""
+        euclid = self.neighbors == "euclid" or N is None or (isinstance(prior, str) and prior == "identity")
+        return None if euclid else moved(X, N)
 
 
 class TripletMetric(LabelledMetric):
@@ -182,7 +184,7 @@ class TripletMetric(LabelledMetric):
 
     @with_callbacks
     @watched_fit
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, neighbors=None):
         """Learn the metric.
 
         Parameters
@@ -192,6 +194,8 @@ class TripletMetric(LabelledMetric):
             Labels.
         sample_weight : array, shape (n,), optional
             The weight of each triplet that the point is the anchor of.
+        neighbors : int array (n, m), sparse matrix (n, n), or a pair of these, optional
+            Neighbours that somebody else has found, as for `knn_triplets`; further rounds choose their own.
 
         Returns
         -------
@@ -201,18 +205,20 @@ class TripletMetric(LabelledMetric):
         begin = time.perf_counter()
         check_start(self.prior)
         X, y, weights = self._check(X, y, sample_weight)
+        given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
-            self._set_solution(self._last_round(X, y, weights, lam, ratio, begin, tell))
+            self._set_solution(self._last_round(X, y, weights, given, lam, ratio, begin, tell))
         return self
 
-    def _last_round(self, X, y, weights, lam, ratio, begin, tell):
+    def _last_round(self, X, y, weights, given, lam, ratio, begin, tell):
         """Learn and choose neighbours again, as often as that is wanted and changes them; return the last solution."""
         N, solution, before = make_start(self.prior, X, y, self.cone), None, None
-        Z = self._first_space(X, N)
+        Z = self._first_space(X, N, self.prior)
+        Z = X if Z is None else Z
         for number in range(1, self.rounds + 1):
             try:
                 with self._in_time(begin):
-                    T = self._make_triplets(Z, y, weights)
+                    T = self._make_triplets(Z, y, weights, given if number == 1 else None)
                     if number > 1 and T.same_as(before):
                         break
                     problem, self.prior_, self.prior_scale_ = self._make_problem(X, T, N)

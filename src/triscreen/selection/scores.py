@@ -1,58 +1,73 @@
-"""Scores of a learned space on held-out points and comparisons."""
+"""Scores of a learned space on held-out points and comparisons.
+
+Neighbours are exact (`triscreen.triplets.neighbours`): by the float64 value of the squared distance, then by number.
+scikit-learn's classifier takes the same ones, but where distances are equal up to its rounding.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from triscreen._utils.threads import Threads
+from triscreen.triplets.neighbours import k_nearest, search
 
-def triplet_accuracy(Z, y, Z_test, y_test, k):
+_VOTES = 1 << 22  # of classes, counted at a time
+
+
+def triplet_accuracy(Z, y, Z_test, y_test, k, n_jobs=None):
     """Return the share of triplets that are in the right order, for held-out anchors in a learned space.
 
     Of each held-out point's k nearest known points of its class against its k nearest of other classes, by the learned
     distance: the comparisons that decide about its neighbours.
     """
-    from sklearn.neighbors import NearestNeighbors
-
-    right = total = 0
-    for label in np.unique(y_test):
-        anchors, same = Z_test[y_test == label], y == label
-        if not same.any() or same.all():
-            continue
-        near, far = (
-            NearestNeighbors(n_neighbors=min(k, len(points))).fit(points).kneighbors(anchors)[0]
-            for points in (Z[same], Z[~same])
-        )
-        right += np.count_nonzero(near[:, :, None] < far[:, None, :])
-        total += near.shape[1] * far.shape[1] * len(anchors)
+    codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)[1]
+    known, asking = codes[: len(y)], codes[len(y) :]
+    (_, near), (_, far) = search(Z, known, k, Threads(n_jobs), (True, False), Z_test, asking)
+    far = np.where(np.isinf(far), -1.0, far)  # where there is none, nothing is nearer
+    right = sum(np.count_nonzero(column[:, None] < far) for column in near.T)
+    total = int(np.isfinite(near).sum(axis=1) @ (far >= 0).sum(axis=1))
     return right / total if total else np.nan
 
 
-def vote_scores(Z, y, Z_test, y_test, k, most=7):
+def vote_scores(Z, y, Z_test, y_test, k, n_jobs=None, most=7):
     """Return (share of right votes, accuracy of the k nearest) of held-out points in a learned space.
 
     The first is the share of neighbours of the right class among the nearest 1, 2, ... ``most`` taken together, so that
     near ones count more often. It says the same as the accuracy with a fraction of its noise, because it sees by how
     much a vote was won or lost: what choices between metrics want.
     """
-    from sklearn.neighbors import NearestNeighbors
-
     classes, codes = np.unique(y, return_inverse=True)
-    wide = min(max(most, k), len(Z))
-    near = codes[NearestNeighbors(n_neighbors=wide).fit(Z).kneighbors(Z_test, return_distance=False)]
+    near = codes[k_nearest(Z, min(max(most, k), len(Z)), Threads(n_jobs), Z_test)[0]]
     right = classes[near[:, :most]] == np.asarray(y_test)[:, None]
     weights = np.arange(right.shape[1], 0, -1.0)
-    votes = np.zeros((len(near), len(classes)))
-    for column in near[:, :k].T:
-        votes[np.arange(len(near)), column] += 1
-    return float((right @ weights).mean() / weights.sum()), float(np.mean(classes[votes.argmax(axis=1)] == y_test))
+    voted = classes[_most_votes(near[:, :k], len(classes))]
+    return float((right @ weights).mean() / weights.sum()), float(np.mean(voted == y_test))
 
 
-def neighbour_error(Z, y, Z_test=None, y_test=None, k=3):
+def neighbour_error(Z, y, Z_test=None, y_test=None, k=3, n_jobs=None):
     """Return the share of points that their k nearest neighbours get wrong; without a test set, leave-one-out."""
-    from sklearn.neighbors import KNeighborsClassifier
+    return 1.0 - neighbour_accuracy(Z, y, Z_test, y_test, k, n_jobs)
 
-    near = KNeighborsClassifier(min(k, len(Z) - (Z_test is None))).fit(Z, y)
-    return float(1 - near.score(Z_test, y if Z_test is None else y_test))
+
+def neighbour_accuracy(Z, y, Z_test=None, y_test=None, k=3, n_jobs=None):
+    """Return the share of points that their k nearest neighbours get right; without a test set, leave-one-out.
+
+    Each neighbour has one vote; of classes with as many the first one wins.
+    """
+    classes, codes = np.unique(y, return_inverse=True)
+    near = k_nearest(Z, min(k, len(Z) - (Z_test is None)), Threads(n_jobs), Z_test)[0]
+    voted = classes[_most_votes(codes[near], len(classes))]
+    return float(np.mean(voted == (y if Z_test is None else y_test)))
+
+
+def _most_votes(votes, n_classes):
+    """Return the code that each row has most often, the smallest of these."""
+    step, parts = max(1, _VOTES // n_classes), []
+    for start in range(0, len(votes), step):
+        some = votes[start : start + step]
+        cells = (np.arange(len(some))[:, None] * n_classes + some).ravel()
+        parts.append(np.bincount(cells, minlength=len(some) * n_classes).reshape(len(some), n_classes).argmax(axis=1))
+    return np.concatenate(parts)
 
 
 def comparison_error(Z, rows):

@@ -15,7 +15,9 @@ from triscreen.errors import InputError
 from triscreen.triplets._all_blocks import Block
 from triscreen.triplets._all_distances import PairList, Quadratic, grain_of
 from triscreen.triplets.base import NeverListed, Reduction, Sums, TripletSet, add_up
-from triscreen.triplets.knn import name_small_classes, nearest
+from triscreen.triplets.graph import Given, as_given
+from triscreen.triplets.knn import name_small_classes
+from triscreen.triplets.neighbours import nearest
 from triscreen.triplets.ordered import OrderedTriplets
 
 _BLOCK = 8 * 2**20  # bytes of a block of distances
@@ -359,7 +361,7 @@ def _to_all(X, squares):
     return np.maximum(len(X) * squares + squares.sum() - 2 * (X @ X.sum(axis=0)), 0.0)
 
 
-def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None):
+def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None, neighbors=None):
     """Make the set of every triplet of labelled points: no list, no sampling, at the cost of pairs.
 
     For n points in c classes of equal size these are about n^3 (c - 1)/c^2 triplets; an evaluation takes
@@ -376,6 +378,8 @@ def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None):
         One per point: the weight of each triplet that it is the anchor of. 0: it is no anchor.
     n_jobs : int or None
         Threads for the search of nearest points.
+    neighbors : int array (n, m), sparse matrix (n, n), or a pair of these, optional
+        As for `knn_triplets`: the first n_positives of the point's class are its positives, instead of a search.
 
     Returns
     -------
@@ -395,16 +399,25 @@ def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None):
     """
     n_positives = as_count(n_positives, "n_positives", none="all points of the class")
     threads = Threads(n_jobs)
-    X = as_points(X)
+    X = as_points(X, narrow=True)
     codes, classes = as_labels(y, len(X))
     weights = _anchor_weights(weights, len(X))
-    sizes = np.bincount(codes)
-    name_small_classes(classes, sizes, n_positives, len(X), every_negative=True)
-    near = None if n_positives is None else nearest(X, codes, n_positives, threads, kinds=(True,))[0]
+    if neighbors is not None and n_positives is None:
+        raise InputError("neighbors is given: every triplet has no use for them, say n_positives too")
+    neighbors = None if neighbors is None else as_given(neighbors, codes)
+    if isinstance(neighbors, Given):
+        near = neighbors.tables(n_positives, every_negative=True)[0]
+    else:
+        name_small_classes(classes, np.bincount(codes), n_positives, len(X), every_negative=True)
+        near = None if n_positives is None else _nearest_of_class(X, codes, n_positives, neighbors, threads)
     made = AllTriplets(codes, near, weights)
     if not made.n_triplets:
         raise InputError("weights are 0 for every point of a class of two points or more: no triplet is left")
     return made
+
+
+def _nearest_of_class(X, codes, k, found, threads):
+    return nearest(X, codes, k, threads, kinds=(True,))[0] if found is None else found.same
 
 
 def triplet_count(y, n_positives=None):

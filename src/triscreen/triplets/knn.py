@@ -6,19 +6,18 @@ import warnings
 
 import numpy as np
 
-from triscreen._kernels.neighbours import kth_smallest, nearest_of_kind
-from triscreen._utils.threads import LONGEST, Threads, chunk_bounds, single_threaded_blas
+from triscreen._utils.threads import Threads
 from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
 from triscreen.triplets.blocks import BlockTriplets
+from triscreen.triplets.graph import Given, as_given
+from triscreen.triplets.neighbours import nearest
 from triscreen.triplets.pairs import MOST_PAIRS
 
-_DISTANCE_BLOCK = 32 * 2**20  # bytes
 _NAMED_CLASSES = 8
-_FEW = 64  # neighbours that insertion finds faster than a partition
 
 
-def knn_triplets(X, y, k=20, n_jobs=None):
+def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
     """Make triplets from labelled points: k nearest of the same class times k nearest of other classes.
 
     Neighbours are exact, by Euclidean distance in float64; ties go to the smaller index, so the set is reproducible.
@@ -28,12 +27,20 @@ def knn_triplets(X, y, k=20, n_jobs=None):
     Parameters
     ----------
     X : array, shape (n, d)
+        float32 stays what it is, also where it is mapped from a file (``np.memmap``); distances are float64 all the
+        same.
     y : array, shape (n,)
         Labels of any type that can be sorted.
     k : int or None
         None: all points of the class times all points of other classes.
     n_jobs : int or None
         Threads for the search.
+    neighbors : int array (n, m), sparse matrix (n, n), or a pair of these, optional
+        Neighbours that somebody else has found (faiss, pynndescent, a database), instead of a search. A row has numbers
+        of points, the nearest first, and ends before the first -1; of a sparse matrix, distances, the smallest first
+        (also zeros that are stored; equal ones as they are stored). Those of the point's class are its positives, the
+        others its negatives, at most k each. A pair is (positives, negatives). A point that is its own neighbour is
+        passed over. Points without a positive or without a negative are no anchors: one warning counts them.
 
     Returns
     -------
@@ -46,24 +53,46 @@ def knn_triplets(X, y, k=20, n_jobs=None):
     >>> X, y = load_iris(return_X_y=True)
     >>> ts.knn_triplets(X, y, k=5)
     <BlockTriplets: 3,750 triplets over 1,500 pairs>
+
+    A graph that somebody else has made, here 60 neighbours of any class:
+
+    >>> from sklearn.neighbors import kneighbors_graph
+    >>> graph = kneighbors_graph(X, 60, mode="distance")
+    >>> ts.knn_triplets(X, y, k=5, neighbors=graph)
+    <BlockTriplets: 3,750 triplets over 1,500 pairs>
     """
     k = as_count(k, "k", none="all points")
     threads = Threads(n_jobs)
-    X = as_points(X)
+    X = as_points(X, narrow=True)
     codes, classes = as_labels(y, len(X))
+    neighbors = None if neighbors is None else as_given(neighbors, codes)
+    if isinstance(neighbors, Given):
+        return _blocks(*neighbors.tables(k))
     sizes = np.bincount(codes)
     name_small_classes(classes, sizes, k, len(X))
     if k is None:
-        if len(X) * (len(X) - 1) > MOST_PAIRS:
-            raise InputError(f"k=None for {len(X)} points: all triplets can be listed for at most 46341 points")
-        members = [np.flatnonzero(codes == c).astype(np.int32) for c in range(len(classes))]
-        others = [np.flatnonzero(codes != c).astype(np.int32) for c in range(len(classes))]
-        rows = [part for i, c in enumerate(codes) if sizes[c] > 1 for part in (members[c][members[c] != i], others[c])]
-        n_positive, n_negative = sizes[codes] - 1, len(X) - sizes[codes]
-        n_negative[n_positive == 0] = 0
-        return BlockTriplets(np.concatenate(rows), n_positive, n_negative)
-    same, other = nearest(X, codes, k, threads)
+        return _every_pair(codes, sizes)
+    if neighbors is None:
+        same, other = nearest(X, codes, k, threads)
+    else:
+        same, other = neighbors.same, neighbors.other
     other[sizes[codes] == 1] = -1
+    return _blocks(same, other)
+
+
+def _every_pair(codes, sizes):
+    n = len(codes)
+    if n * (n - 1) > MOST_PAIRS:
+        raise InputError(f"k=None for {n} points: all triplets can be listed for at most 46341 points")
+    members = [np.flatnonzero(codes == c).astype(np.int32) for c in range(len(sizes))]
+    others = [np.flatnonzero(codes != c).astype(np.int32) for c in range(len(sizes))]
+    rows = [part for i, c in enumerate(codes) if sizes[c] > 1 for part in (members[c][members[c] != i], others[c])]
+    n_positive, n_negative = sizes[codes] - 1, n - sizes[codes]
+    n_negative[n_positive == 0] = 0
+    return BlockTriplets(np.concatenate(rows), n_positive, n_negative)
+
+
+def _blocks(same, other):
     both = np.concatenate([same, other], axis=1)
     return BlockTriplets(both[both >= 0], (same >= 0).sum(axis=1), (other >= 0).sum(axis=1))
 
@@ -93,47 +122,3 @@ def name_small_classes(classes, sizes, k, n_points, every_negative=False):
 def _some(names):
     more = len(names) - _NAMED_CLASSES
     return ", ".join(names[:_NAMED_CLASSES]) + (f" and {more} more" if more > 0 else "")
-
-
-def nearest(X, codes, k, threads, kinds=(True, False)):
-    """Return index arrays, a row a point: the k nearest of its class and of other classes; -1 where they end."""
-    from sklearn import config_context
-    from sklearn.metrics.pairwise import euclidean_distances
-
-    n, dim = X.shape
-    centred = X - X.mean(axis=0)
-    squares = np.einsum("ij,ij->i", centred, centred)
-    # |x|^2 + |y|^2 - 2 x'y is wrong by at most this much, point by point.
-    error = (2 * dim + 16) * np.finfo(float).eps * squares
-    widths = {True: min(k, int(np.bincount(codes).max()) - 1), False: min(k, n - 1)}
-    found = [np.empty((n, widths[same]), dtype=np.int32) for same in kinds]
-
-    rows = max(1, min(_DISTANCE_BLOCK // (8 * n), LONGEST // (n * dim)))  # at a time and thread
-    chunks = -(-n // rows)
-    bounds = chunk_bounds(n, chunks)
-
-    def task(c):
-        start, stop = bounds[c], bounds[c + 1]
-        with config_context(assume_finite=True):
-            block = euclidean_distances(
-                centred[start:stop], centred, squared=True, X_norm_squared=squares[start:stop], Y_norm_squared=squares
-            )
-        for wanted, out in zip(kinds, found, strict=True):
-            limits = _limits(block, error, codes, start, out.shape[1], wanted)
-            nearest_of_kind(block, error, limits, X, codes, start, wanted, out[start:stop])
-
-    with single_threaded_blas():
-        threads.run("neighbours", task, chunks)
-    return found
-
-
-def _limits(block, error, codes, start, k, same):
-    """Return the k-th smallest distance plus error to the points (not) of each row's class; infinity if fewer."""
-    limits = np.empty(len(block))
-    if k <= _FEW:
-        kth_smallest(block, error, codes, start, k, same, limits)
-        return limits
-    rows = np.arange(start, start + len(block))
-    wanted = (codes == codes[rows, None]) == same
-    wanted[np.arange(len(block)), rows] = False
-    return np.partition(np.where(wanted, block + error, np.inf), k - 1, axis=1)[:, k - 1]

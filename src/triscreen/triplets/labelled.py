@@ -11,7 +11,7 @@ from triscreen.triplets.knn import knn_triplets
 KINDS = ("knn", "lmnn", "all")
 
 
-def labelled_triplets(X, y, kind, k, weights=None, n_jobs=None):
+def labelled_triplets(X, y, kind, k, weights=None, n_jobs=None, neighbors=None):
     """Return the triplets of labelled points.
 
     Parameters
@@ -29,6 +29,8 @@ def labelled_triplets(X, y, kind, k, weights=None, n_jobs=None):
         An estimator's sample_weight: of each triplet that the point is the anchor of. 0: it is no anchor.
     n_jobs : int or None
         Threads for the search of neighbours.
+    neighbors : optional
+        As for `knn_triplets`; of no use, and refused, where ``kind`` is "all".
 
     Returns
     -------
@@ -37,10 +39,12 @@ def labelled_triplets(X, y, kind, k, weights=None, n_jobs=None):
     """
     as_choice(kind, "kind", KINDS)
     if kind == "all":
+        if neighbors is not None:
+            raise InputError("neighbors is given: triplets='all' takes every triplet, choose 'knn' or 'lmnn'")
         return all_triplets(X, y, weights=weights, n_jobs=n_jobs)
     if kind == "lmnn":
-        return all_triplets(X, y, k, weights, n_jobs=n_jobs)
-    T = knn_triplets(X, y, k, n_jobs=n_jobs)
+        return all_triplets(X, y, k, weights, n_jobs=n_jobs, neighbors=neighbors)
+    T = knn_triplets(X, y, k, n_jobs=n_jobs, neighbors=neighbors)
     if weights is None:
         return T
     indices = T.indices()
