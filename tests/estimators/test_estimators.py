@@ -195,13 +195,16 @@ def test_wrong_data(wine):
 
 def test_lambda_is_chosen_over_whole_paths(wine):
     X, y = wine
-    model = ts.TripletMetricCV(ratios=np.geomspace(1, 1e-5, 7), cv=3).fit(X, y)
+    options = {"candidates": [None], "scoring": "accuracy", "ratios": np.geomspace(1, 1e-5, 7), "cv": 3}
+    model = ts.TripletMetricCV(**options).fit(X, y)
     assert model.cv_scores_.shape == (3, 7)
+    assert model.chosen_ == "none"
     assert model.best_index_ == np.argmax(model.cv_scores_.mean(axis=0))
     assert model.lam_ == model.path_.lambdas[model.best_index_]
     assert model.lam_ratio_ == model.ratios_[model.best_index_]
     np.testing.assert_allclose(
-        model.path_.lambdas, model.ratios_ * ts.Problem(X, ts.knn_triplets(X, y, 5)).lambda_max()
+        model.path_.lambdas,
+        model.ratios_[: model.best_index_ + 1] * ts.Problem(X, ts.knn_triplets(X, y, 5)).lambda_max(),
     )
     np.testing.assert_allclose(
         model.get_mahalanobis_matrix(), model.path_.M(model.best_index_), atol=1e-8 * np.abs(model.path_.M(-1)).max()
@@ -210,10 +213,13 @@ def test_lambda_is_chosen_over_whole_paths(wine):
     from sklearn.model_selection import StratifiedKFold
     from sklearn.neighbors import KNeighborsClassifier
 
+    from triscreen.estimators.cv import _without_leaps
+
     train, test = next(StratifiedKFold(3).split(X, y))
     problem = ts.Problem(X[train], ts.knn_triplets(X[train], y[train], 5))
-    path = ts.solve_path(problem, lambdas=model.ratios_ * problem.lambda_max(), tol=1e-2)
-    L = path.components(2).T
+    ratios, places = _without_leaps(model.ratios_)
+    path = ts.solve_path(problem, lambdas=ratios * problem.lambda_max(), tol=2e-2)
+    L = path.components(places[2]).T
     assert model.cv_scores_[0, 2] == KNeighborsClassifier(3).fit(X[train] @ L, y[train]).score(X[test] @ L, y[test])
 
 
@@ -231,7 +237,8 @@ def test_other_scores(wine, scoring):
         ratios=[1, 0.1, 0.01], cv=3, scoring=scoring, rounds=2, triplets="lmnn", n_neighbors=3
     ).fit(*wine)
     assert np.isfinite(model.cv_scores_).all()
-    assert model.path_.converged.all()
+    assert np.isfinite(model.candidates_["alone"]).all()
+    assert model.path_ is None or model.path_.converged.all()
 
 
 def test_wrong_grids(wine):
@@ -264,7 +271,7 @@ def test_leaps_between_lambdas_are_walked(wine):
     np.testing.assert_allclose(ratios[places], [1.0, 0.5, 1e-3])
     assert (ratios[:-1] / ratios[1:] <= 6.0).all()
     X, y = wine
-    model = ts.TripletMetricCV(ratios=[0.5, 1e-4], cv=2).fit(X, y)
+    model = ts.TripletMetricCV(candidates=[None], ratios=[0.5, 1e-4], cv=2).fit(X, y)
     problem = ts.Problem(X, ts.knn_triplets(X, y, 5))
     np.testing.assert_allclose(model.path_.lambdas, np.array([0.5, 1e-4]) * problem.lambda_max())
     assert model.path_.converged.all()
@@ -298,12 +305,14 @@ def test_groups_are_kept_together(wine):
 
 def test_a_grid_ends_where_the_loss_is_gone_but_given_ratios_are_all_walked(wine):
     X, y = wine
-    model = ts.TripletMetricCV(ratios=6, smallest_ratio=1e-7, cv=2).fit(X, y)
+    model = ts.TripletMetricCV(candidates=[None], ratios=6, smallest_ratio=1e-7, cv=2).fit(X, y)
     assert len(model.path_) < 6
-    assert (model.path_.losses[:-1] >= 0.02 * model.path_.losses[0]).all()
+    problem = ts.Problem(X, ts.knn_triplets(X, y, 5))
+    assert (model.path_.losses[:-1] >= 0.02 * problem.value(np.zeros((13, 13)), 1.0)).all()
     assert np.isnan(model.cv_scores_[:, -1]).all()
-    assert np.isfinite(model.cv_scores_[:, model.best_index_]).all()
-    assert len(ts.TripletMetricCV(ratios=model.ratios_, cv=2).fit(X, y).path_) == 6
+    assert np.isfinite(model.cv_scores_[:, 0]).all()
+    given = ts.TripletMetricCV(candidates=[None], ratios=model.ratios_, cv=2).fit(X, y)
+    assert np.isfinite(given.cv_scores_).all()
 
 
 def test_max_seconds_is_for_the_whole_fit(wine):
@@ -311,8 +320,11 @@ def test_max_seconds_is_for_the_whole_fit(wine):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = ts.TripletMetricCV(max_seconds=1e-9).fit(X, y)
-    assert len(model.path_) == 1
-    assert model.path_.stopped_by in ("max_seconds", "grid")
+    if model.path_ is None:  # a start was better than the first lambdas, and there was no time for more
+        assert model.lam_ == np.inf
+    else:
+        assert len(model.path_) == 1
+        assert model.path_.stopped_by in ("max_seconds", "grid")
 
 
 def test_a_small_lambda_is_walked_to(wine):

@@ -149,8 +149,9 @@ def test_a_cross_validation_refuses_folders_of_another(wine, tmp_path):
 
 def test_a_cross_validation_looks_at_all_its_folders_before_it_works_in_one(wine, tmp_path):
     X, y = wine
-    model = ts.TripletMetricCV(cv=3, ratios=3, checkpoint=tmp_path / "a")
+    model = ts.TripletMetricCV(candidates=[None], cv=3, ratios=[1.0, 0.1, 0.01], checkpoint=tmp_path / "a")
     model.fit(X, y)
+    assert model.best_index_ > 0
     shutil.rmtree(tmp_path / "a" / "round-1-fold-0")
     entry = tmp_path / "a" / "round-1-all" / "000001.tsc"
     entry.write_bytes(entry.read_bytes()[:-20])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 
 import numpy as np
 import pytest
@@ -44,7 +43,7 @@ def test_a_checkpoint_of_format_1_goes_on(sample):
         assert all((path.M(t) == whole.M(t)).all() for t in range(len(whole)))
     assert np.allclose(path.primals, whole.primals, rtol=1e-5)
     assert {name: data for name, data in contents(folder).items() if name in before} == before
-    assert [files.load(folder / f"{n:06d}.tsc").version for n in range(len(path))] == [1] * 3 + [2] * 4
+    assert [files.load(folder / f"{n:06d}.tsc").version for n in range(len(path))] == [1] * 3 + [3] * 4
     assert look(folder).version == 1
 
 
@@ -125,12 +124,15 @@ def test_files_of_format_1_are_loaded():
     assert path.lambdas.tolist() == versions.ARGUMENTS["lambdas"]
     assert path.converged.all()
     assert all(proof.rel_gap <= 2 * path.tol for proof in path.certify(versions.problems()["given"]))
-    for name, (model, data) in versions.models().items():
-        again = ts.load(versions.SAMPLES / name)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ts.ConvergenceWarning)
-            model.fit(*data)
-        assert np.allclose(again.transform(versions.X), model.transform(versions.X), atol=1e-6)
+    model, data = versions.models()["comparisons.model"]
+    again = ts.load(versions.SAMPLES / "comparisons.model")
+    assert np.allclose(again.transform(versions.X), model.fit(*data).transform(versions.X), atol=1e-6)
+    again = ts.load(versions.SAMPLES / "pipeline.model")  # its cross-validation knew neither starts nor votes
+    Z, metric = again[0].transform(versions.X), again[1]
+    problem = ts.Problem(Z, ts.knn_triplets(Z, versions.Y, 1))
+    assert problem.certificate(metric.solution_.M, metric.lam_).rel_gap <= 1.1 * metric.tol
+    assert np.allclose(again.transform(versions.X), Z @ metric.components_.T)
+    assert metric.path_.lambdas[metric.best_index_] == metric.lam_
 
 
 def test_a_newer_format_of_any_part_is_refused(tmp_path):
@@ -139,6 +141,6 @@ def test_a_newer_format_of_any_part_is_refused(tmp_path):
     for name in ("checkpoint.tsc", "000003.tsc", "state-000006.tsc"):
         folder = tmp_path / name
         shutil.copytree(tmp_path / "a", folder)
-        rewritten(folder / name, lambda header, members: header.update(version=3))
-        with pytest.raises(ts.InputError, match="was written by a newer triscreen, format 3: this one reads up to 2"):
+        rewritten(folder / name, lambda header, members: header.update(version=4))
+        with pytest.raises(ts.InputError, match="was written by a newer triscreen, format 4: this one reads up to 3"):
             ts.solve_path(problem, **versions.ARGUMENTS, checkpoint=folder)

@@ -71,7 +71,7 @@ def test_triplets_that_are_not_there_count_for_nothing():
     assert triplet_accuracy(Z, y, Z[[0, 1, 2, 3] * 2], both, 3) == brute(Z, y, Z[:4], y[:4], 3)
 
 
-@pytest.mark.parametrize("scoring", [None, "accuracy"])
+@pytest.mark.parametrize("scoring", ["accuracy"])
 def test_a_cross_validation_scores_as_scikit_learn_does(scoring):
     Z, y = data(3, n=120)
     Z[:, 0] += 2 * (y == 3)

@@ -17,7 +17,14 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
 from triscreen._utils.validation import as_count, as_flag, as_numbers, as_positive, shortened
-from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
+from triscreen.errors import (
+    ConvergenceWarning,
+    DegenerateProblemWarning,
+    InputError,
+    NoAnchorWarning,
+    OutOfTime,
+    SmallClassWarning,
+)
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
@@ -255,7 +262,7 @@ class TripletMetricCV(LabelledMetric):
             finally:
                 candidate.seconds += time.perf_counter() - since
                 left -= self.rounds
-            candidate.scores[k, : len(scores)] = scores
+            candidate.scores[k, : len(scores)] = np.reshape(scores, (-1, 2))
             _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
                       candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
         return self._score(np.eye(X.shape[1]), data)
@@ -444,7 +451,7 @@ def _without_leaps(ratios, top=1.0):
 def _named(k, train):
     """Within a fold: errors say which one it was; warnings are left to the fit on all points."""
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, SmallClassWarning, DegenerateProblemWarning):
+        for category in (ConvergenceWarning, SmallClassWarning, NoAnchorWarning, DegenerateProblemWarning):
             warnings.simplefilter("ignore", category)
         try:
             yield
