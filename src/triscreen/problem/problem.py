@@ -45,6 +45,7 @@ _LARGEST_GAMMA = 1e4
 # |M| must be such that |M|^2 is a number: of the user's, and with some room inside.
 _LARGEST_METRIC, _LARGEST_INSIDE = 1e150, 1e140
 _ELEMENTS = 64  # arrays of the size of M that are alive at a time where most are: on a path
+_OF_PRIOR = 8  # and of a prior: as given, inside, its factor, what is outside of the span, and while these are made
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ class Problem(Engine):
             )
         self.n_points, self.n_features = X.shape
         N = check_prior(prior, cone, self.n_features)
+        self._elements = _ELEMENTS + (_OF_PRIOR if N is not None else 0)
         self._check_memory(cone, triplets, threads.n_jobs)
         if self.memory_budget is not None:
             left = self.memory_budget - self._bytes_of_points(cone)
@@ -406,7 +408,7 @@ class Problem(Engine):
     def _bytes_of_points(self, cone):
         # The points, centred, embedded, rows of the Laplacian; and what solvers and paths keep in the size of M.
         n, dim = self.n_points, self.n_features
-        return 8 * (6 * n * dim + _ELEMENTS * dim * (dim if cone.name == "psd" else 1))
+        return 8 * (6 * n * dim + self._elements * dim * (dim if cone.name == "psd" else 1))
 
     def check_one_by_one(self, what):
         """Refuse what needs numbers for each triplet if the memory budget does not allow them."""

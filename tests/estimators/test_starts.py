@@ -1,0 +1,118 @@
+"""Metrics to begin with: closed forms, their scale, and what counts as one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.covariance import shrunk_covariance
+from sklearn.datasets import load_wine
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import scale
+
+import triscreen as ts
+from triscreen.estimators.starts import make_start, moved, scale_of, within_class
+
+X, Y = load_wine(return_X_y=True)
+X = scale(X)
+
+
+def loss_of(s, N, T, gamma):
+    """Mean loss of s N, triplet by triplet."""
+    i, j, k = T.indices().T
+    Z = moved(X, N)
+    m = s * (np.square(Z[i] - Z[k]).sum(axis=1) - np.square(Z[i] - Z[j]).sum(axis=1))
+    a = np.clip((1 - m) / gamma, 0, 1) if gamma else (m < 1).astype(float)
+    return float(np.mean(a * (1 - m) - gamma / 2 * a * a))
+
+
+def test_within_is_the_inverse_of_the_shrunk_covariance_within_classes():
+    rest = np.concatenate([X[c == Y] - X[c == Y].mean(axis=0) for c in range(3)])
+    S = shrunk_covariance(rest.T @ rest / len(X), shrinkage=0.1)
+    assert within_class(X, Y) == pytest.approx(np.linalg.inv(S), rel=1e-8)
+    assert within_class(X, Y, "diagonal") == pytest.approx(1 / (0.9 * np.diag(rest.T @ rest) / len(X) + 0.1 * np.trace(
+        rest.T @ rest / len(X)) / 13), rel=1e-10)  # fmt: skip
+
+
+def test_within_survives_classes_of_one_point_and_more_features_than_points():
+    rng = np.random.default_rng(0)
+    assert np.array_equal(within_class(np.eye(3), [0, 1, 2]), np.eye(3))
+    N = within_class(rng.normal(size=(8, 20)), np.arange(8) % 2)
+    values = np.linalg.eigvalsh(N)
+    assert values[0] > 0
+    assert values[-1] == pytest.approx(values[-2])  # outside the span of the points, all directions are alike
+
+
+@pytest.mark.parametrize("gamma", [0.05, 0.0, 1.0])
+@pytest.mark.parametrize("kind", ["knn", "given", "all"])
+def test_the_scale_is_the_smallest_whose_loss_is_nearly_least(gamma, kind):
+    N = within_class(X, Y)
+    T = ts.all_triplets(X, Y, 2) if kind == "all" else ts.knn_triplets(moved(X, N), Y, 3)
+    T = ts.given_triplets(T.indices()) if kind == "given" else T
+    loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
+    s = scale_of(N, X, T, loss, 1)
+    grid = s * np.geomspace(0.05, 50, 400)
+    losses = np.array([loss_of(t, N, T, gamma) for t in grid])
+    assert loss_of(s, N, T, gamma) <= losses.min() + 1.1e-3
+    assert (
+        loss_of(0.99 * s, N, T, gamma) > losses.min() + 0.9e-3 or (losses[grid < 0.99 * s] > losses.min() + 9e-4).all()
+    )
+
+
+def test_a_start_that_is_worse_than_nothing_is_not_used():
+    """Positives far away, negatives near: in every metric along this axis the triplets are the wrong way round."""
+    points = np.array([[0.0, 0.0], [3.0, 0.1], [0.5, 1.0], [3.2, 1.1]])
+    T = ts.given_triplets([[0, 1, 2], [2, 3, 0]])
+    N = np.diag([1.0, 0.0])
+    assert scale_of(N, points, T, ts.SmoothedHinge(), 1) == 0
+    with pytest.warns(ts.DegenerateProblemWarning, match="it is not used"):
+        model = ts.TripletMetric(1, prior=N, lam=1.0).fit(points, [0, 0, 1, 1])
+    assert model.prior_ is None
+    assert model.prior_scale_ == 0
+
+
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+@pytest.mark.parametrize("prior", ["identity", "within"])
+def test_with_a_large_lambda_the_metric_is_the_prior(prior, cone):
+    model = ts.TripletMetric(prior=prior, cone=cone, lam_ratio=1.0).fit(X, Y)
+    assert model.converged_
+    size = np.linalg.norm(model.prior_)
+    assert np.linalg.norm(model.solution_.M - model.prior_) <= 0.0101 * size
+    assert model.prior_ == pytest.approx(model.prior_scale_ * make_start(prior, X, Y, cone))
+
+
+def test_neighbours_are_chosen_by_the_prior_or_by_euclid():
+    by_prior, by_euclid = (ts.TripletMetric(3, prior="within", neighbors=n).fit(X, Y) for n in ("prior", "euclid"))
+    Z = moved(X, within_class(X, Y))
+    for model, T in ((by_prior, ts.knn_triplets(Z, Y, 3)), (by_euclid, ts.knn_triplets(X, Y, 3))):
+        problem = ts.Problem(X, T, prior=model.prior_)
+        assert model.lam_ == 1e-3 * problem.lambda_max()
+        assert problem.certificate(model.solution_.M, model.lam_).rel_gap <= 1.01e-4
+
+
+def test_yesterdays_model_is_the_prior_of_today():
+    yesterday = ts.TripletMetric().fit(X[::2], Y[::2])
+    today = clone(ts.TripletMetric(prior=FrozenEstimator(yesterday))).fit(X, Y)
+    assert today.prior_ == pytest.approx(today.prior_scale_ * yesterday.get_mahalanobis_matrix(), rel=1e-9)
+    as_array = ts.TripletMetric(prior=yesterday.get_mahalanobis_matrix()).fit(X, Y)
+    assert np.array_equal(as_array.components_, today.components_)
+
+
+@pytest.mark.parametrize(
+    ("prior", "said"),
+    [
+        ("euclid", "prior='euclid': it must be None, 'identity', 'within', an array or a metric"),
+        (ts.TripletMetric().fit(X[::4], Y[::4]), r"clone would make it forget its metric; pass sklearn.frozen"),
+        (3.0, "prior=3.0: it must be None"),
+        (np.eye(4), r"prior has shape \(4, 4\): X has 13 features"),
+        (-np.eye(13), "prior has the eigenvalue -1"),
+    ],
+)
+def test_what_is_no_start_is_refused_in_a_sentence(prior, said):
+    with pytest.raises(ts.InputError, match=said):
+        ts.TripletMetric(prior=prior).fit(X, Y)
+
+
+def test_neighbors_is_a_choice_of_two():
+    with pytest.raises(ts.InputError, match="neighbors='metric'"):
+        ts.TripletMetric(neighbors="metric").fit(X, Y)
