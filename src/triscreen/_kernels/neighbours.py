@@ -20,8 +20,7 @@ and a whole row if the squared distance of a from the box of C, which is at most
 + 2^-21 A + e. t comes from the k-th value so far: a float64 sum of d squares is right up to (d + 2) 2^-53 of itself,
 and underflow.
 
-Indices are unsigned where loops have to vectorise: for signed ones numba asks whether they count from the end. Arrays
-are not cut into views in the inner functions: each would be counted in and out.
+Indices are unsigned where loops have to vectorise: for signed ones numba asks whether they count from the end.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _COPY = 1 << 30  # bytes: points are copied in the order of the cells up to here
 
 def cell_size(axes):
     """Points of a cell: fewer axes let more of smaller cells be passed by."""
-    return 128 if axes <= 4 else 256 if axes <= 12 else 512
+    return 128 if axes <= 4 else 256 if axes <= 8 else 768
 
 
 def _cut(guide, members, size):

@@ -123,17 +123,14 @@ class _Search:
         self._keep(tq, lists)
 
     def _ways(self, rows, gaps, distances, lists):
-        """Yield the cells to visit, some at a time."""
-        first = np.argpartition(distances, _FIRST)[:_FIRST] if len(gaps) > _FIRST else np.arange(len(gaps))
-        yield first[np.argsort(distances[first], kind="stable")]
-        reach = (lists.roots.max() + self.cells.spans[:, 1].max()) ** 2
-        left = gaps <= 1.001 * reach
-        left[first] = False
-        others = np.flatnonzero(left)
-        others = others[np.argsort(distances[others], kind="stable")]
+        """Yield the cells to visit, nearest first, some at a time: after a few only those that are in reach."""
         step = max(1, int(_AT_ONCE / (rows * self.columns * (0.5 + 0.015 * self.frame.n_axes))))
-        for begin in range(0, len(others), step):
-            yield others[begin : begin + step]
+        left = np.ones(len(gaps), dtype=bool)
+        first = np.argpartition(distances, _FIRST)[:_FIRST] if len(gaps) > _FIRST else np.flatnonzero(left)
+        yield from _in_steps(first, distances, step)
+        left[first] = False
+        left &= gaps <= 1.001 * (lists.roots.max() + self.cells.spans[:, 1].max()) ** 2
+        yield from _in_steps(np.flatnonzero(left), distances, step)
 
     def _keep(self, tq, lists):
         numbers = self.asking.numbers[self.asking.bounds[tq] : self.asking.bounds[tq + 1]]
@@ -154,3 +151,8 @@ class _Search:
             roots=np.repeat(np.where(self.widths > 0, np.inf, -1.0)[:, None], rows, axis=1),
             facts=np.concatenate([self.widths, [0, 0]]),
         )
+
+
+def _in_steps(cells, distances, step):
+    cells = cells[np.argsort(distances[cells], kind="stable")]
+    return (cells[begin : begin + step] for begin in range(0, len(cells), step))
