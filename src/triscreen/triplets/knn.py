@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from triscreen._utils.progress import searching
 from triscreen._utils.threads import Threads
 from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
@@ -73,7 +74,8 @@ def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
     if k is None:
         return _every_pair(codes, sizes)
     if neighbors is None:
-        same, other = nearest(X, codes, k, threads)
+        with searching("neighbours") as tell:
+            same, other = nearest(X, codes, k, threads, progress=tell)
     else:
         same, other = neighbors.same, neighbors.other
     other[sizes[codes] == 1] = -1
