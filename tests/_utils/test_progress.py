@@ -13,7 +13,7 @@ import pytest
 import triscreen as ts
 from commands import invoke
 from triscreen._utils import progress as module
-from triscreen._utils.progress import progress, silent
+from triscreen._utils.progress import progress, searching, silent
 
 Y = np.arange(30) % 2
 X = np.random.default_rng(0).normal(size=(30, 3)) + Y[:, None]
@@ -138,3 +138,71 @@ def test_a_command_shows_one_bar_unless_it_is_to_be_quiet(words, bars, tmp_path)
     assert invoke(*words).code == 0
     assert [title for title, *_ in bars] == [words[0]]
     assert bars[0][2]
+
+
+# -- searches ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Every search is one that takes long."""
+    monkeypatch.setattr(module, "_PATIENCE", 0.0)
+
+
+def test_a_search_shows_nothing_for_its_first_seconds(bars):
+    ts.knn_triplets(X, Y, 2)
+    ts.all_triplets(X, Y, 2)
+    assert bars == []
+
+
+@pytest.mark.parametrize("make", [ts.knn_triplets, ts.all_triplets])
+def test_a_long_search_has_a_bar_of_its_own(make, bars, impatient):
+    make(X, Y, 2, n_jobs=1)
+    ((title, total, told),) = bars
+    assert (title, total) == ("neighbours", 100)
+    assert told[-1] == 100.0
+    assert told == sorted(told)
+    with silent():
+        make(X, Y, 2)
+    assert len(bars) == 1
+
+
+def test_a_long_search_inside_other_work_leaves_notes_there(bars, impatient):
+    ts.TripletMetric(2, n_jobs=1).fit(X, Y)
+    assert bars == []
+    for model in (ts.TripletMetric(2, verbose=1, n_jobs=1), ts.TripletMetricCV(2, ratios=2, verbose=1, n_jobs=1)):
+        model.fit(X, Y)
+        ((title, _, told),) = bars
+        assert title == "fit"
+        assert told[0] == "neighbours 100%"
+        bars.clear()
+
+
+def test_only_the_thread_that_searches_shows_something(bars, impatient):
+    from threading import Thread
+
+    with searching("neighbours") as tell:
+        other = Thread(target=tell, args=(0.5,))
+        other.start()
+        other.join()
+        assert bars == []
+        tell(0.75)
+    assert bars == [("neighbours", 100, [75.0])]
+
+
+def test_the_bar_of_a_search_tells_how_far_it_is(monkeypatch, impatient):
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        with searching("neighbours") as tell:
+            for share in (0.1, 0.25, 0.5):
+                tell(share)
+        with progress("fit", 9) as show:
+            show("neighbours 30%")
+            show(SimpleNamespace(lam=1.0, rel_gap=0.1))
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    assert re.search(r"neighbours .* 50/100  left < ", text)
+    assert re.search(r"fit .* 1/9 lambda 1 gap 1.0e-01", text)
+    assert max(map(len, re.split(r"[\r\n]", text))) <= 80

@@ -144,6 +144,17 @@ class Clock:
         except OutOfTime as err:
             raise OutOfTime(re.sub(r"^max_seconds=[^:]*", f"max_seconds={self.limit:g}", str(err))) from None
 
+    @contextmanager
+    def ending(self, what):
+        """Within, work ends when the seconds are over, but not in its first one; what: has been going on."""
+        from triscreen._utils.threads import deadline
+
+        try:
+            with deadline(None if self.limit is None else max(self.left(), 1.0)):
+                yield
+        except OutOfTime:
+            raise OutOfTime(f"max_seconds={self.limit:g}: it was over while {what}; allow more") from None
+
     def refuse_nothing(self, metrics, stopped_by):
         """End with a sentence where the time was over before there was any metric to write."""
         if stopped_by == "max_seconds" and not any(M.any() for M in metrics):

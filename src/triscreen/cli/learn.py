@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from triscreen._utils.progress import progress, silent
-from triscreen.cli.common import Clock, about, answer, as_bytes, command, in_words, read, say, values
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, read, say, values
+from triscreen.cli.estimate import estimate, plan_of_fit, plan_of_path
 from triscreen.cli.options import (
     Comparisons,
     Cone,
@@ -109,10 +110,12 @@ def path(
     from triscreen.report import gather, write_report
 
     learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
-    with about(points.name):
-        problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory))
+    wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
     if dry_run:
-        return _estimate(problem, (100, 400), json)
+        with about(points.name):
+            return estimate(plan_of_path(test_share), *wanted, json)
+    with silent(quiet), about(points.name), clock.ending("triplets were made"):
+        problem = _problem(*wanted)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
@@ -187,10 +190,9 @@ def fit(
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
     if dry_run:
-        passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
+        plan = plan_of_fit(single, cv, rounds)
         with about(points.name):
-            problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, budget)
-        return _estimate(problem, passes, json)
+            return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
@@ -331,18 +333,6 @@ def _problem(data, kind, k, gamma, cone, jobs, budget):
     else:
         T = given_triplets(data.rows)
     return Problem(data.X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget)
-
-
-def _estimate(problem, passes, json):
-    """Print what the work takes."""
-    found = problem.estimate()
-    low, high = (found.seconds * number for number in passes)
-    if json:
-        answer({"n_triplets": found.n_triplets, "n_pairs": found.n_pairs, "bytes": found.bytes,
-                "seconds_per_pass": found.seconds, "seconds": [low, high]})  # fmt: skip
-    else:
-        print(found)
-        print(f"some {passes[0]} to {passes[1]} passes: roughly {in_words(low)} to {in_words(high)}")
 
 
 def _out_of_time(path, max_seconds, left_out=()):

@@ -9,6 +9,7 @@ import numpy as np
 from triscreen._kernels.blocks import largest_margin_blocks
 from triscreen._kernels.ordered import hessian_ordered, sweep_ordered
 from triscreen._kernels.pairs import pair_distances
+from triscreen._utils.progress import searching
 from triscreen._utils.threads import Threads, breathe, chunk_bounds, count_chunks
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, shortened
 from triscreen.errors import InputError
@@ -417,7 +418,10 @@ def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None, neighbors=No
 
 
 def _nearest_of_class(X, codes, k, found, threads):
-    return nearest(X, codes, k, threads, kinds=(True,))[0] if found is None else found.same
+    if found is not None:
+        return found.same
+    with searching("neighbours") as tell:
+        return nearest(X, codes, k, threads, kinds=(True,), progress=tell)[0]
 
 
 def triplet_count(y, n_positives=None):

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from triscreen._utils.progress import searching
 from triscreen._utils.threads import Threads
 from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError, SmallClassWarning
@@ -67,17 +68,18 @@ def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
     codes, classes = as_labels(y, len(X))
     neighbors = None if neighbors is None else as_given(neighbors, codes)
     if isinstance(neighbors, Given):
-        return _blocks(*neighbors.tables(k))
+        return in_blocks(*neighbors.tables(k))
     sizes = np.bincount(codes)
     name_small_classes(classes, sizes, k, len(X))
     if k is None:
         return _every_pair(codes, sizes)
     if neighbors is None:
-        same, other = nearest(X, codes, k, threads)
+        with searching("neighbours") as tell:
+            same, other = nearest(X, codes, k, threads, progress=tell)
     else:
         same, other = neighbors.same, neighbors.other
     other[sizes[codes] == 1] = -1
-    return _blocks(same, other)
+    return in_blocks(same, other)
 
 
 def _every_pair(codes, sizes):
@@ -92,7 +94,8 @@ def _every_pair(codes, sizes):
     return BlockTriplets(np.concatenate(rows), n_positive, n_negative)
 
 
-def _blocks(same, other):
+def in_blocks(same, other):
+    """Return the triplets of tables of positives and negatives, -1 where a row ends; neither for no anchors."""
     both = np.concatenate([same, other], axis=1)
     return BlockTriplets(both[both >= 0], (same >= 0).sum(axis=1), (other >= 0).sum(axis=1))
 

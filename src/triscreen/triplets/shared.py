@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from triscreen._utils.progress import searching
 from triscreen.triplets.graph import Found, Lists
 from triscreen.triplets.neighbours import nearest, search
 
@@ -43,9 +44,9 @@ class SharedSearch:
         whole = len(rows) == len(self.X)
         # The order of equal distances is that of numbers: parts in another order are searched by themselves.
         if not (np.diff(rows) > 0).all() or (self.more is None and not whole):
-            return self._found(nearest(X, codes, self.k, self.threads, self.kinds))
+            return self._found(self._search(X, codes, self.k))
         if self._lists is None:
-            tables = nearest(self.X, self.codes, self.more or self.k, self.threads, self.kinds)
+            tables = self._search(self.X, self.codes, self.more or self.k)
             self._lists = [Lists.of_table(table) for table in tables]
         there = _there(codes)
         tables = [
@@ -55,10 +56,14 @@ class SharedSearch:
         for table, kind in zip(tables, self.kinds, strict=True):
             short |= (table >= 0).sum(axis=1) < np.minimum(there[kind], self.k)
         if short.mean() > _RARE:
-            return self._found(nearest(X, codes, self.k, self.threads, self.kinds))
+            return self._found(self._search(X, codes, self.k))
         if short.any():
             self._again(X, codes, np.flatnonzero(short), tables)
         return self._found(tables)
+
+    def _search(self, X, codes, k):
+        with searching("neighbours") as tell:
+            return nearest(X, codes, k, self.threads, self.kinds, progress=tell)
 
     def _table(self, lists, there):
         """Return lists as a table that is as wide as the one of a search."""

@@ -1,0 +1,76 @@
+"""``--dry-run``: triplets, bytes and seconds of a command, before any search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from triscreen.cli.common import answer, in_words
+
+# A score looks for one short list where a search has two longer ones, in the learned space.
+_SCORE = 0.6
+_LAMBDAS = (4, 8)  # of a path in a cross-validation
+_SHOWN = (30, 60)  # lambdas of a path that errors are shown for
+_START, _STEP = (1.0, 4.0), 0.01  # seconds: to load what is compiled, and of a lambda however small the problem
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a command does, from the least to the most of it.
+
+    Lambdas, passes, searches among all points, and scores of as many points.
+    """
+
+    lambdas: tuple
+    passes: tuple
+    searches: float
+    scores: tuple
+
+    def seconds(self, a_pass, a_search):
+        """Return the least and the most that it takes."""
+        each = zip(_START, self.lambdas, self.passes, self.scores, strict=True)
+        return [start + _STEP * t + n * a_pass + (self.searches + _SCORE * m) * a_search for start, t, n, m in each]
+
+
+def plan_of_path(test_share):
+    """Return what a path does; the points that are held out are scored along it."""
+    return Plan((100, 150), (100, 400), 1.0, tuple(n * test_share / (1 - test_share) for n in _SHOWN))
+
+
+def plan_of_fit(single, cv, rounds):
+    """Return what a fit does: for one lambda, or paths in folds and over all points, at first with one search for all.
+
+    A fold has a share 1 - 1/cv of the points, and scores the others.
+    """
+    if single:
+        return Plan((rounds, rounds), (10 * rounds, 100 * rounds), rounds, (0.0, 0.0))
+    staying, paths = 1 - 1 / cv, (cv + 1) * rounds
+    return Plan(
+        tuple(n * paths for n in _LAMBDAS),
+        (20 * paths, 60 * paths),
+        1 + (rounds - 1) * (1 + cv * staying**2),
+        tuple(n * rounds * staying for n in _LAMBDAS),
+    )
+
+
+def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json):
+    """Print what a command takes."""
+    from triscreen.problem import Problem
+    from triscreen.problem.losses import loss_of
+    from triscreen.triplets import given_triplets
+    from triscreen.triplets.sketch import search_seconds, sketched_triplets
+
+    plan = replace(plan, searches=0.0) if kind == "all" or data.rows is not None else plan
+    T = given_triplets(data.rows) if data.rows is not None else sketched_triplets(data.X, data.y, kind, k)
+    found = Problem(data.X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget).estimate()
+    a_search = 0.0
+    if data.rows is None and (plan.searches or any(plan.scores)):
+        a_search = search_seconds(data.X, data.y, k, jobs, (True,) if kind == "lmnn" else (True, False))
+    low, high = plan.seconds(found.seconds, a_search)
+    if json:
+        answer({"n_triplets": found.n_triplets, "n_pairs": found.n_pairs, "bytes": found.bytes,
+                "seconds_per_pass": found.seconds, "seconds_per_search": a_search, "seconds": [low, high]})  # fmt: skip
+        return
+    print(found)
+    if a_search:
+        print(f"one search for neighbours: about {in_words(a_search)}")
+    print(f"with some {plan.passes[0]} to {plan.passes[1]} passes: roughly {in_words(low)} to {in_words(high)}")

@@ -1,0 +1,93 @@
+"""``--dry-run``: an answer before any search; and searches that end in time."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from commands import invoke
+from triscreen.cli.estimate import plan_of_fit, plan_of_path
+from triscreen.triplets import neighbours, sketch
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Many cells, and no patience; return (cells that have asked, all cells) of every search."""
+    found, run, ask = [], neighbours._Search.run, neighbours._Search._ask
+
+    def watched(self, threads, progress=None):
+        found.append([0, len(self.asking.first)])
+        return run(self, threads, progress)
+
+    def count(self, cell):
+        found[-1][0] += 1
+        ask(self, cell)
+
+    monkeypatch.setattr(neighbours._Search, "run", watched)
+    monkeypatch.setattr(neighbours._Search, "_ask", count)
+    monkeypatch.setattr(neighbours, "cell_size", lambda axes: 16)
+    monkeypatch.setattr(sketch, "_PATIENCE", 1e-9)
+    monkeypatch.setattr(sketch, "_WARM", 64)
+    return found
+
+
+@pytest.mark.parametrize("words", ["path", "fit", "fit --lam-ratio 1e-3", "fit --triplets lmnn", "fit --rounds 3"])
+def test_a_dry_run_makes_no_search_over_all_points(words, asked, monkeypatch, tmp_path):
+    def never(*_, **__):
+        raise AssertionError("a search")
+
+    monkeypatch.setattr("triscreen.triplets.knn.nearest", never)
+    monkeypatch.setattr("triscreen.triplets.all.nearest", never)
+    monkeypatch.setattr("triscreen.triplets.shared.nearest", never)
+    y = np.arange(4000) % 3
+    np.savez(tmp_path / "points.npz", X=RNG.normal(size=(4000, 3)), y=y)
+    verb, *more = words.split()
+    done = invoke(verb, tmp_path / "points.npz", *more, "-k", 5, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["seconds_per_search"] > 0
+    n = 3000 if verb == "path" else 4000
+    assert told["n_pairs"] == n * 5 + (n * 5 if "lmnn" not in words else sum(n - np.bincount(y[:n])[y[:n]]))
+    assert all(few <= 8 < cells / 10 for few, cells in asked[1:])
+
+
+def test_max_seconds_of_a_command_are_for_its_search_too(tmp_path, monkeypatch):
+    from triscreen.errors import OutOfTime
+
+    def late(*_, **__):
+        raise OutOfTime("the time is over")
+
+    monkeypatch.setattr("triscreen.triplets.knn.nearest", late)
+    done = invoke("path", "iris", "-o", tmp_path / "out", "--max-seconds", 5)
+    assert done.code == 1
+    assert "max_seconds=5: it was over while triplets were made; allow more" in done.err
+
+
+def test_plans_grow_with_folds_rounds_and_points_held_out():
+    assert plan_of_path(0.0).scores == (0.0, 0.0)
+    plans = [plan_of_path(0.1), plan_of_path(0.5), plan_of_fit(True, 5, 1), plan_of_fit(True, 5, 2),
+             plan_of_fit(False, 5, 1), plan_of_fit(False, 5, 2)]  # fmt: skip
+    seconds = [plan.seconds(0.1, 10.0) for plan in plans]
+    assert all(low < high for low, high in seconds)
+    for few, many in (seconds[:2], seconds[2:4], seconds[4:], seconds[3:5]):
+        assert few[0] < many[0]
+        assert few[1] < many[1]
+    assert plans[4].searches == 1.0  # one for all folds
+
+
+@pytest.mark.parametrize("words", ["--triplets all --lam 1", "--triplets all --lam-ratio 0.1"])
+def test_nothing_is_said_of_a_search_where_there_is_none(words):
+    done = invoke("fit", "iris", *words.split(), "--dry-run")
+    assert "search" not in done.out
+    assert "roughly" in done.out
+
+
+def test_a_budget_that_is_too_small_is_refused_before_any_search(asked):
+    done = invoke("fit", "wine", "--dry-run", "--memory", "10kB")
+    assert done.code == 2
+    assert "memory_budget=1e+04" in done.err
+    assert asked == []
