@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
@@ -43,6 +43,8 @@ LEAP = 6.0
 _ROUGH, _DONE = 0.02, 0.02
 # With a prior nothing happens at larger ratios: lambda_max is where M is within 1 % of it.
 _LARGEST_WITH_PRIOR = 0.03
+# Folds are repeated until so many predictions are held out, so many times at most.
+_PREDICTIONS, _REPEATS = 1000, 4
 # The path of a fold ends after so many scores in a row behind the best.
 _PATIENCE = 2
 STARTS = (None, "identity", "within")
@@ -70,8 +72,10 @@ class TripletMetricCV(LabelledMetric):
         the path of a fold leaves out what comes after two scores in a row behind the best, and any path what comes
         after 98 % of the loss of M = 0 are gone.
     smallest_ratio : float
-    cv : int, splitter or iterable
-        As in scikit-learn; an int means stratified folds, in the order of the points.
+    cv : None, int, splitter or iterable
+        None: five stratified folds of shuffled points, four times over with few points (until 1,000 predictions are
+        held out), because a choice on a few dozen points is noise. Otherwise as in scikit-learn; an int means
+        stratified folds, in the order of the points.
     scoring : str, callable or None
         None: share of right votes among the nearest 1, 2, ... 7 neighbours, taken together: it ranks metrics as the
         accuracy does, with less noise. "triplet": share of the held-out points' triplets that are in the right order.
@@ -138,7 +142,7 @@ class TripletMetricCV(LabelledMetric):
         candidates=STARTS,
         ratios=7,
         smallest_ratio=1e-4,
-        cv=5,
+        cv=None,
         scoring=None,
         score_neighbors=3,
         one_standard_error=False,
@@ -335,7 +339,8 @@ class TripletMetricCV(LabelledMetric):
     def _folds(self, X, y, groups):
         """Return the (train, test) rows of every fold."""
         try:
-            folds = [(train, test) for train, test in check_cv(self.cv, y, classifier=True).split(X, y, groups)]
+            splitter = _many_folds(y) if self.cv is None else check_cv(self.cv, y, classifier=True)
+            folds = [(train, test) for train, test in splitter.split(X, y, groups)]
         except (ValueError, TypeError) as err:
             if isinstance(err, InputError):
                 raise
@@ -417,6 +422,13 @@ class TripletMetricCV(LabelledMetric):
             near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
             score = check_scoring(near, self.scoring)(near, Z_test, y_test)
         return score, score
+
+
+def _many_folds(y):
+    """Return the folds where none are asked for."""
+    most = int(np.unique(y, return_counts=True)[1].max())
+    repeats = int(np.clip(np.ceil(_PREDICTIONS / len(y)), 1, _REPEATS))
+    return RepeatedStratifiedKFold(n_splits=max(2, min(5, most)), n_repeats=repeats, random_state=0)
 
 
 def _components(N, dim):
