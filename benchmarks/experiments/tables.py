@@ -82,14 +82,14 @@ def best(found):
 
 
 def accuracies(got):
-    header = ["", "points", *(LABELS[name] for name in RUN), "best published",
-              *(f"rank of {LABELS[name]}" for name in OURS), "less Euclid"]  # fmt: skip
+    header = ["", "points", *(f"{LABELS[name]} (rank)" for name in OURS), "Euclid", "NCA", "best published",
+              "less Euclid"]  # fmt: skip
     rows = []
     for name, found in got.items():
-        top, who = best(found)
         cut = f", {len(found['starts'])} of {found['folds']} folds" if found["cut"] else ""
-        rows.append([name + cut, f"{found['n']:,} x {found['d']}", *(f"{mean(found, m):.4f}" for m in RUN),
-                     f"{top:.4f} ({who})", *(f"{rank(found, m)[m]:g}" for m in OURS),
+        ours = [f"{mean(found, method):.4f} ({rank(found, method)[method]:g})" for method in OURS]
+        others = [f"{mean(found, method):.4f}" for method in ("euclid", "nca")]
+        rows.append([name + cut, f"{found['n']:,} x {found['d']}", *ours, *others, "{:.4f} ({})".format(*best(found)),
                      "{:+.1f} ± {:.1f}".format(*gain(found))])  # fmt: skip
     return common.table(header, rows)
 
