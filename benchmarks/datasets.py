@@ -9,6 +9,7 @@ not be had; stand-ins of a similar size say so.
 
 from __future__ import annotations
 
+import csv
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,6 +205,34 @@ def load(name, folder=None, fetch=False, points=None):
         X = X.toarray()
     X = X.astype(np.float64)
     return (X if prepare is None else prepare(X)), np.unique(y, return_inverse=True)[1]
+
+
+def table(name, folder=None):
+    """Return (X, y, fold) of a set of the published comparison: raw, and the fold in which a row is tested."""
+    with np.load(_in_tables(f"{name}.npz", folder, "table")) as data:
+        return data["X"].astype(np.float64), data["y"], data["fold"]
+
+
+def published(name, folder=None):
+    """Return {method: its published accuracy on a set; None: it failed}."""
+    with open(_in_tables("published.csv", folder, "kind"), newline="") as file:
+        rows = {row.pop(""): row for row in csv.DictReader(file)}
+    if name not in rows:
+        raise Missing(f"{name} is not in published.csv", "table")
+    return {method: float(text) if text else None for method, text in rows[name].items()}
+
+
+def _in_tables(file, folder, key):
+    """Return a file of the folder tables; key: which of a cell's parameters is in vain without it."""
+    folder = folder or os.environ.get("TRISCREEN_DATA")
+    if not folder:
+        raise Missing("tables not found (no folder is given: --data FOLDER or TRISCREEN_DATA)", "kind")
+    tables = Path(folder) / "tables"
+    if not tables.is_dir():
+        raise Missing(f"tables not found ({folder} has no folder of this name)", "kind")
+    if not (tables / file).exists():
+        raise Missing(f"{file} not found in {tables}", key)
+    return tables / file
 
 
 def subsample(X, y, share=0.9, seed=0):

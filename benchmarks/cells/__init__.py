@@ -5,13 +5,14 @@ A cell is a dict {"kind": ..., parameters}; experiments list the cells they show
 
 from __future__ import annotations
 
-from benchmarks.cells import accuracy, exact, race, ranges, sampled, scaling
+from benchmarks.cells import accuracy, exact, race, ranges, sampled, scaling, tables
 
 KINDS = {
     "race": race,
     "sampled": sampled,
     "ranges": ranges,
     "accuracy": accuracy,
+    "table": tables,
     "exact": exact,
     "scaling": scaling,
 }

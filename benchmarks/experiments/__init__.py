@@ -18,6 +18,7 @@ from benchmarks.experiments import (
     ranges,
     rules,
     scaling,
+    tables,
     totals,
 )
 
@@ -33,6 +34,7 @@ EXPERIMENTS = {
     "diagonal": diagonal,
     "gains": gains,
     "peers": peers,
+    "tables": tables,
     "exact": exact,
     "scaling": scaling,
 }
