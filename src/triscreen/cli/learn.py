@@ -26,6 +26,7 @@ from triscreen.cli.options import (
     refuse_idle,
 )
 from triscreen.cli.outputs import check_files, resumable
+from triscreen.cli.starts import files_of, read_start, words_of
 from triscreen.errors import InputError
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)]
@@ -49,6 +50,14 @@ Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Threads at most; by default all that help.", show_default=False)
 ]
 Memory = Annotated[str, typer.Option(help="Bytes at most, such as 500MB or 2GB.", show_default=False)]
+Prior = Annotated[
+    str,
+    typer.Option(
+        help="Metric to begin with and to stay close to: none, identity, within (inverse covariance within classes) or "
+        "a file with a metric or a model.",
+        show_default=False,
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many triplets, how much memory, how long; then end.")]
 
 
@@ -67,6 +76,7 @@ def path(
     scale: Scaling = Scale.standard,
     gamma: Gamma = 0.05,
     cone: Metrics = Cone.psd,
+    prior: Prior = "none",
     ratio: Annotated[float, typer.Option(help="From one lambda to the next.")] = 0.9,
     n_lambdas: Annotated[int | None, typer.Option(help="Lambdas at most.", show_default=False)] = None,
     tol: Annotated[float, typer.Option(help="Relative duality gap of every metric.")] = 1e-6,
@@ -98,7 +108,8 @@ def path(
     refuse_idle(ctx)
     folder = _folder(checkpoint, output)
     _check_output(output, dry_run)
-    check_files({"data": data, "comparisons": comparisons},
+    words = words_of(prior, "prior", labelled=comparisons is None)
+    check_files([("data", data), ("comparisons", comparisons), *files_of(words, "prior")],
                 {"output": output, "report": report, "checkpoint": folder})  # fmt: skip
     if not 0 <= test_share < 1:
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
@@ -109,8 +120,9 @@ def path(
     from triscreen.report import gather, write_report
 
     learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
+    start = read_start(prior, "prior", scaling, points.feature_names)
     with about(points.name):
-        problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory))
+        problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory), start)
     if dry_run:
         return _estimate(problem, (100, 400), json)
     with resumable(folder, checkpoint is not None, quiet) as kept:
@@ -120,7 +132,9 @@ def path(
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
                points.name, maps=report is not None, max_seconds=clock.left())  # fmt: skip
-        found.facts = replace(found.facts, scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
+        begun = None if problem.prior is None else prior
+        found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
+                              factor=scaling.factor_)  # fmt: skip
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
@@ -150,6 +164,14 @@ def fit(
     scale: Scaling = Scale.standard,
     gamma: Gamma = 0.05,
     cone: Metrics = Cone.psd,
+    prior: Prior = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            help="Metrics to begin with that cross-validation tries, as for --prior; by default none,identity,within.",
+            show_default=False,
+        ),
+    ] = None,
     lam: Annotated[float | None, typer.Option(help="This lambda, no cross-validation.", show_default=False)] = None,
     lam_ratio: Annotated[
         float | None, typer.Option(help="This share of lambda_max (try 1e-3), no cross-validation.", show_default=False)
@@ -178,7 +200,10 @@ def fit(
     single = comparisons is not None or lam is not None or lam_ratio is not None
     folder = None if single else _folder(checkpoint, output)
     _check_output(output, dry_run)
-    check_files({"data": data, "comparisons": comparisons}, {"output": output, "checkpoint": folder})
+    words = {name: words_of(text, name, name == "candidates", comparisons is None)
+             for name, text in (("prior", prior), ("candidates", candidates))}  # fmt: skip
+    files = [file for name, some in words.items() for file in files_of(some, name)]
+    check_files([("data", data), ("comparisons", comparisons), *files], {"output": output, "checkpoint": folder})
     if lam is not None and lam_ratio is not None:
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
     import triscreen as ts
@@ -186,32 +211,36 @@ def fit(
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
+    starts = _starts(words, scaling, points.feature_names)
     if dry_run:
-        passes = (10, 100) if single else (20 * (cv + 1) * rounds, 60 * (cv + 1) * rounds)
+        paths = (cv * len(starts) + 1) * rounds
         with about(points.name):
-            problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, budget)
-        return _estimate(problem, passes, json)
+            problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, budget, starts[-1])
+        return _estimate(problem, (10, 100) if single else (20 * paths, 60 * paths), json)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
-    given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio}
+    given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio, "prior": starts[0]}
     if rows is not None:
         metric = ts.ComparisonMetric(learned.X, **given, **shared)
     elif single:
         metric = ts.TripletMetric(**given, **labelled, **shared)
     else:
-        metric = ts.TripletMetricCV(cv=cv, **labelled, **shared)
+        metric = ts.TripletMetricCV(cv=cv, candidates=tuple(starts), **labelled, **shared)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             _fit(metric, learned, folder, clock)
         ts.save(make_model(scaling, metric), output)
-        late = not single and _out_of_time(metric.path_, max_seconds)
+        late = not single and _out_of_time(metric.path_, max_seconds, _folds_left_out(metric))
         kept.keep |= late
     numbers = _numbers(metric, len(learned.X), scale.value, clock.spent())
+    numbers["start"] = _word(metric, numbers["start"], words)
     if json:
         answer({"output": str(output), "source": points.name, **numbers})
     elif not quiet:
         values(points.name, numbers, stderr=True)
+        if not single:
+            say(_verdict(numbers))
         say(f"wrote {str(output)!r}")
     return 0 if metric.converged_ and not late else 1
 
@@ -230,6 +259,14 @@ def _fit(metric, learned, folder, clock):
     metric.set_params(**asked)
 
 
+def _starts(words, scaling, feature_names):
+    """Return the metrics to begin with: one, or the candidates of a cross-validation."""
+    for name, some in words.items():
+        if some is not None:
+            return [read_start(word, name, scaling, feature_names) for word in some]
+    return [None, "identity", "within"]
+
+
 def _numbers(metric, n_points, scale, seconds):
     """Return what is told of a fitted metric."""
     told = {
@@ -237,6 +274,7 @@ def _numbers(metric, n_points, scale, seconds):
         "n_features": metric.n_features_in_,
         "n_triplets": metric.n_triplets_,
         "scale": scale,
+        **begun(metric),
         "lam": metric.lam_,
         "rel_gap": metric.rel_gap_,
         "converged": bool(metric.converged_),
@@ -244,8 +282,54 @@ def _numbers(metric, n_points, scale, seconds):
         "seconds": seconds,
     }
     if hasattr(metric, "best_score_"):
-        told.update(lam_ratio=metric.lam_ratio_, cv_error=1 - metric.best_score_)
+        told.update(lam_ratio=metric.lam_ratio_, right_votes=metric.best_score_)
     return told
+
+
+def begun(metric):
+    """Return where a fitted metric began, and of a cross-validated one what that gained over Euclid."""
+    from triscreen.estimators.starts import name_of
+
+    if not hasattr(metric, "chosen_"):
+        return {"start": "none" if getattr(metric, "prior_", None) is None else name_of(metric.prior)}
+    gain, error = metric.improvement_
+    known = gain == gain and error == error
+    return {
+        "start": metric.chosen_,
+        "learned": metric.path_ is not None,
+        "gain": gain,
+        "gain_error": error,
+        "gain_above_noise": bool(gain > error) if known else None,
+    }
+
+
+def _word(metric, start, words):
+    """Return what a start was called on the command line: a file by its name."""
+    given = words["prior"] or words["candidates"]
+    if given is None or not hasattr(metric, "chosen_"):
+        return start if given is None or start == "none" else given[0]
+    return dict(zip(metric.candidates_["name"][1:], given, strict=True)).get(start, start)
+
+
+def _verdict(numbers):
+    """Return in a sentence what cross-validation chose, and whether metric learning helps."""
+    start = "no prior" if numbers["start"] == "none" else numbers["start"]
+    what = f"chosen: a path from {start}" if numbers["learned"] else f"chosen: {start}, without learning"
+    if numbers["gain_above_noise"] is None:
+        return f"{what}; the folds do not say how much better than Euclid that is"
+    text = f"{what}; accuracy {numbers['gain']:+.2%} over Euclid on the same folds (standard error "
+    text += f"{numbers['gain_error']:.2%})"
+    return text if numbers["gain_above_noise"] else f"{text}, not above noise: metric learning does not help here"
+
+
+def _folds_left_out(metric):
+    """Return, in words, the paths of folds that time did not allow."""
+    import numpy as np
+
+    told = metric.candidates_
+    walked = np.arange(told["scores"].shape[1]) < np.where(told["dropped"], told["dropped"], np.inf)[:, None]
+    missing = int((np.isnan(told["scores"]).all(axis=2) & walked)[1:].sum())
+    return [f"{missing} paths of folds"] if missing else []
 
 
 def make_model(scaling, metric):
@@ -320,17 +404,21 @@ def _split(X, y, share, seed):
     return X, y, X_test, y_test
 
 
-def _problem(data, kind, k, gamma, cone, jobs, budget):
-    """Return the problem of labelled points, or of comparisons."""
+def _problem(data, kind, k, gamma, cone, jobs, budget, start):
+    """Return the problem of labelled points, or of comparisons, with a start as its prior."""
+    from triscreen.estimators.starts import make_start, moved, scaled_start
     from triscreen.problem import Problem
     from triscreen.problem.losses import loss_of
     from triscreen.triplets import given_triplets, labelled_triplets
 
+    loss, N = loss_of(gamma), make_start(start, data.X, data.y, cone)
     if data.rows is None:
-        T = labelled_triplets(data.X, data.y, kind, k, n_jobs=jobs)
+        Z = data.X if isinstance(start, str) and start == "identity" else moved(data.X, N)
+        T = labelled_triplets(Z, data.y, kind, k, n_jobs=jobs)
     else:
         T = given_triplets(data.rows)
-    return Problem(data.X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget)
+    N, _ = scaled_start(N, data.X, T, loss, jobs)
+    return Problem(data.X, T, loss, cone, n_jobs=jobs, memory_budget=budget, prior=N)
 
 
 def _estimate(problem, passes, json):
@@ -347,7 +435,8 @@ def _estimate(problem, passes, json):
 
 def _out_of_time(path, max_seconds, left_out=()):
     """Say what there was no time for, and tell whether there was anything."""
-    missing = [f"lambdas after the {len(path)} done"] if path.stopped_by == "max_seconds" else []
+    cut = path is not None and path.stopped_by == "max_seconds"  # None: a start was chosen that needs none
+    missing = [f"lambdas after the {len(path)} done"] if cut else []
     missing += left_out
     if missing:
         say(
