@@ -15,7 +15,7 @@ from triscreen.cli.app import app
 FUNCTIONS = {command.callback.__name__: command.callback for command in app.registered_commands}
 COMMANDS = typer.main.get_command(app).commands
 # What the parameters of all commands are: a new one has to be put into one of these, or tests fail.
-READ = ("data", "comparisons", "model", "train", "file")
+READ = ("data", "comparisons", "model", "train", "file", "prior", "candidates")
 WRITTEN = ("output", "report", "checkpoint")
 TEXTS = ("label", "names", "drop", "memory", "experiments")  # of type text or path, but no files
 
@@ -72,5 +72,8 @@ def make_files(folder):
     ts.save(make_model(scaling, metric), folder / "a.model")
     path = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, 2)), n_lambdas=3, ratio=0.5, tol=1e-3)
     ts.save(path, folder / "a.path")
+    ts.save(metric.get_mahalanobis_matrix(), folder / "a.metric")
+    ts.save(metric.solution_, folder / "a.solution")
     return {"data": folder / "points.csv", "comparisons": folder / "compared.csv", "model": folder / "a.model",
-            "train": folder / "train.csv", "file": folder / "a.path"}  # fmt: skip
+            "train": folder / "train.csv", "file": folder / "a.path",
+            "prior": folder / "a.metric", "candidates": folder / "a.solution"}  # fmt: skip

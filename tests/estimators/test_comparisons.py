@@ -41,6 +41,63 @@ def test_weights_of_comparisons():
             ts.ComparisonMetric(preprocessor=X).fit(rows, sample_weight=wrong)
 
 
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+@pytest.mark.filterwarnings("ignore::triscreen.SmallClassWarning")
+def test_a_prior_is_scaled_and_what_the_metric_stays_close_to(cone):
+    X, rows = comparisons(0)
+    d = X.shape[1]
+    model = ts.ComparisonMetric(X, prior="identity", cone=cone, lam_ratio=1, tol=1e-8).fit(rows)
+    N = np.ones(d) if cone == "diagonal" else np.eye(d)
+    assert model.prior_scale_ > 0
+    np.testing.assert_array_equal(model.prior_, model.prior_scale_ * N)
+    M = model.solution_.M
+    assert np.linalg.norm(M - model.prior_) <= 0.011 * np.linalg.norm(model.prior_)
+    problem = ts.Problem(X, ts.given_triplets(rows), cone=cone, prior=model.prior_)
+    assert problem.certificate(M, model.lam_).rel_gap <= 1.01e-8
+    # The same metric at any scale, as an array, and for points in place of indices.
+    for given, data in ((7 * N, rows), ((7 * N).tolist(), rows), ("identity", X[rows])):
+        other = ts.ComparisonMetric(X if data is rows else None, prior=given, cone=cone, lam_ratio=1, tol=1e-8)
+        np.testing.assert_allclose(other.fit(data).solution_.M, M, rtol=5e-3, atol=1e-3 * np.abs(M).max())
+    none = ts.ComparisonMetric(X, cone=cone).fit(rows)
+    assert (none.prior_, none.prior_scale_) == (None, 0.0)
+
+
+def test_yesterdays_metric_is_a_prior_if_it_is_frozen():
+    from sklearn.frozen import FrozenEstimator
+
+    X, rows = comparisons(0)
+    old = ts.ComparisonMetric(X).fit(rows[:100])
+    new = ts.ComparisonMetric(X, prior=FrozenEstimator(old)).fit(rows[100:])
+    same = ts.ComparisonMetric(X, prior=old.get_mahalanobis_matrix()).fit(rows[100:])
+    np.testing.assert_array_equal(new.components_, same.components_)
+    with pytest.raises(ts.InputError, match=r"prior=.*clone would make it forget its metric"):
+        ts.ComparisonMetric(X, prior=old).fit(rows)
+
+
+@pytest.mark.parametrize(
+    ("prior", "words"),
+    [
+        ("within", "prior='within': it must be None, 'identity', an array or a metric"),
+        (3.0, "prior=3.0: it must be None, 'identity', an array"),
+        (np.eye(2), "prior"),
+        (-np.eye(5), "prior"),
+    ],
+)
+def test_wrong_priors(prior, words):
+    X, rows = comparisons(0)
+    with pytest.raises(ts.InputError, match=words):
+        ts.ComparisonMetric(X, prior=prior).fit(rows)
+
+
+def test_a_prior_that_is_worse_than_none_is_not_used():
+    X, rows = comparisons(0)
+    blind = np.diag([0.0, 0.0, 1.0, 1.0, 1.0])[: X.shape[1], : X.shape[1]]
+    turned = rows[:, [0, 2, 1]]
+    with pytest.warns(ts.DegenerateProblemWarning, match="prior"):
+        model = ts.ComparisonMetric(X, prior=np.eye(X.shape[1]) - blind).fit(turned)
+    assert model.prior_ is None
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

@@ -27,6 +27,7 @@ from triscreen.cli.options import (
     refuse_idle,
 )
 from triscreen.cli.outputs import check_files, resumable
+from triscreen.cli.starts import files_of, read_start, words_of
 from triscreen.errors import InputError
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)]
@@ -50,6 +51,14 @@ Jobs = Annotated[
     int, typer.Option("--jobs", "-j", help="Threads at most; by default all that help.", show_default=False)
 ]
 Memory = Annotated[str, typer.Option(help="Bytes at most, such as 500MB or 2GB.", show_default=False)]
+Prior = Annotated[
+    str,
+    typer.Option(
+        help="Metric to begin with and to stay close to: none, identity, within (inverse covariance within classes) or "
+        "a file with a metric or a model.",
+        show_default=False,
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many triplets, how much memory, how long; then end.")]
 
 
@@ -68,6 +77,7 @@ def path(
     scale: Scaling = Scale.standard,
     gamma: Gamma = 0.05,
     cone: Metrics = Cone.psd,
+    prior: Prior = "none",
     ratio: Annotated[float, typer.Option(help="From one lambda to the next.")] = 0.9,
     n_lambdas: Annotated[int | None, typer.Option(help="Lambdas at most.", show_default=False)] = None,
     tol: Annotated[float, typer.Option(help="Relative duality gap of every metric.")] = 1e-6,
@@ -99,7 +109,8 @@ def path(
     refuse_idle(ctx)
     folder = _folder(checkpoint, output)
     _check_output(output, dry_run)
-    check_files({"data": data, "comparisons": comparisons},
+    words = words_of(prior, "prior", labelled=comparisons is None)
+    check_files([("data", data), ("comparisons", comparisons), *files_of(words, "prior")],
                 {"output": output, "report": report, "checkpoint": folder})  # fmt: skip
     if not 0 <= test_share < 1:
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
@@ -111,11 +122,12 @@ def path(
 
     learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
     wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
+    start = read_start(prior, "prior", scaling, points.feature_names)
     if dry_run:
         with about(points.name):
             return estimate(plan_of_path(test_share), *wanted, json)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
-        problem = _problem(*wanted)
+        problem = _problem(*wanted, start)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
@@ -123,7 +135,9 @@ def path(
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
                points.name, maps=report is not None, max_seconds=clock.left())  # fmt: skip
-        found.facts = replace(found.facts, scale=scale.value, shift=scaling.shift_, factor=scaling.factor_)
+        begun = None if problem.prior is None else prior
+        found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
+                              factor=scaling.factor_)  # fmt: skip
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
@@ -153,11 +167,27 @@ def fit(
     scale: Scaling = Scale.standard,
     gamma: Gamma = 0.05,
     cone: Metrics = Cone.psd,
+    prior: Prior = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            help="Metrics to begin with that cross-validation tries, as for --prior; by default none,identity,within.",
+            show_default=False,
+        ),
+    ] = None,
     lam: Annotated[float | None, typer.Option(help="This lambda, no cross-validation.", show_default=False)] = None,
     lam_ratio: Annotated[
         float | None, typer.Option(help="This share of lambda_max (try 1e-3), no cross-validation.", show_default=False)
     ] = None,
-    cv: Annotated[int, typer.Option(help="Folds that choose lambda.", min=2)] = 5,
+    cv: Annotated[
+        int | None,
+        typer.Option(
+            help="Folds that choose lambda, in the order of the points; by default five of shuffled points, "
+            "repeated for few.",
+            min=2,
+            show_default=False,
+        ),
+    ] = None,
     tol: Annotated[float, typer.Option(help="Relative duality gap.")] = 1e-4,
     rounds: Annotated[int, typer.Option(help="Choose neighbours again by the metric just learned.")] = 1,
     components: Annotated[int | None, typer.Option(help="Keep so many directions only.", show_default=False)] = None,
@@ -181,7 +211,10 @@ def fit(
     single = comparisons is not None or lam is not None or lam_ratio is not None
     folder = None if single else _folder(checkpoint, output)
     _check_output(output, dry_run)
-    check_files({"data": data, "comparisons": comparisons}, {"output": output, "checkpoint": folder})
+    words = {name: words_of(text, name, name == "candidates", comparisons is None)
+             for name, text in (("prior", prior), ("candidates", candidates))}  # fmt: skip
+    files = [file for name, some in words.items() for file in files_of(some, name)]
+    check_files([("data", data), ("comparisons", comparisons), *files], {"output": output, "checkpoint": folder})
     if lam is not None and lam_ratio is not None:
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
     import triscreen as ts
@@ -189,31 +222,35 @@ def fit(
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
+    starts = _starts(words, scaling, points.feature_names)
     if dry_run:
-        plan = plan_of_fit(single, cv, rounds)
+        plan = plan_of_fit(single, len(starts) * (cv or 5), rounds)
         with about(points.name):
             return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
-    given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio}
+    given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio, "prior": starts[0]}
     if rows is not None:
         metric = ts.ComparisonMetric(learned.X, **given, **shared)
     elif single:
         metric = ts.TripletMetric(**given, **labelled, **shared)
     else:
-        metric = ts.TripletMetricCV(cv=cv, **labelled, **shared)
+        metric = ts.TripletMetricCV(cv=cv, candidates=tuple(starts), **labelled, **shared)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             _fit(metric, learned, folder, clock)
         ts.save(make_model(scaling, metric), output)
-        late = not single and _out_of_time(metric.path_, max_seconds)
+        late = not single and _out_of_time(metric.path_, max_seconds, _folds_left_out(metric))
         kept.keep |= late
     numbers = _numbers(metric, len(learned.X), scale.value, clock.spent())
+    numbers["start"] = _word(metric, numbers["start"], words)
     if json:
         answer({"output": str(output), "source": points.name, **numbers})
     elif not quiet:
         values(points.name, numbers, stderr=True)
+        if not single:
+            say(_verdict(numbers))
         say(f"wrote {str(output)!r}")
     return 0 if metric.converged_ and not late else 1
 
@@ -232,6 +269,14 @@ def _fit(metric, learned, folder, clock):
     metric.set_params(**asked)
 
 
+def _starts(words, scaling, feature_names):
+    """Return the metrics to begin with: one, or the candidates of a cross-validation."""
+    for name, some in words.items():
+        if some is not None:
+            return [read_start(word, name, scaling, feature_names) for word in some]
+    return [None, "identity", "within"]
+
+
 def _numbers(metric, n_points, scale, seconds):
     """Return what is told of a fitted metric."""
     told = {
@@ -239,6 +284,7 @@ def _numbers(metric, n_points, scale, seconds):
         "n_features": metric.n_features_in_,
         "n_triplets": metric.n_triplets_,
         "scale": scale,
+        **begun(metric),
         "lam": metric.lam_,
         "rel_gap": metric.rel_gap_,
         "converged": bool(metric.converged_),
@@ -246,8 +292,54 @@ def _numbers(metric, n_points, scale, seconds):
         "seconds": seconds,
     }
     if hasattr(metric, "best_score_"):
-        told.update(lam_ratio=metric.lam_ratio_, cv_error=1 - metric.best_score_)
+        told.update(lam_ratio=metric.lam_ratio_, right_votes=metric.best_score_)
     return told
+
+
+def begun(metric):
+    """Return where a fitted metric began, and of a cross-validated one what that gained over Euclid."""
+    from triscreen.estimators.starts import name_of
+
+    if not hasattr(metric, "chosen_"):
+        return {"start": "none" if getattr(metric, "prior_", None) is None else name_of(metric.prior)}
+    gain, error = metric.improvement_
+    known = gain == gain and error == error
+    return {
+        "start": metric.chosen_,
+        "learned": metric.path_ is not None,
+        "gain": gain,
+        "gain_error": error,
+        "gain_above_noise": bool(gain > error) if known else None,
+    }
+
+
+def _word(metric, start, words):
+    """Return what a start was called on the command line: a file by its name."""
+    given = words["prior"] or words["candidates"]
+    if given is None or not hasattr(metric, "chosen_"):
+        return start if given is None or start == "none" else given[0]
+    return dict(zip(metric.candidates_["name"][1:], given, strict=True)).get(start, start)
+
+
+def _verdict(numbers):
+    """Return in a sentence what cross-validation chose, and whether metric learning helps."""
+    start = "no prior" if numbers["start"] == "none" else numbers["start"]
+    what = f"chosen: a path from {start}" if numbers["learned"] else f"chosen: {start}, without learning"
+    if numbers["gain_above_noise"] is None:
+        return f"{what}; the folds do not say how much better than Euclid that is"
+    text = f"{what}; accuracy {numbers['gain']:+.2%} over Euclid on the same folds (standard error "
+    text += f"{numbers['gain_error']:.2%})"
+    return text if numbers["gain_above_noise"] else f"{text}, not above noise: metric learning does not help here"
+
+
+def _folds_left_out(metric):
+    """Return, in words, the paths of folds that time did not allow."""
+    import numpy as np
+
+    told = metric.candidates_
+    walked = np.arange(told["scores"].shape[1]) < np.where(told["dropped"], told["dropped"], np.inf)[:, None]
+    missing = int((np.isnan(told["scores"]).all(axis=2) & walked)[1:].sum())
+    return [f"{missing} paths of folds"] if missing else []
 
 
 def make_model(scaling, metric):
@@ -322,22 +414,27 @@ def _split(X, y, share, seed):
     return X, y, X_test, y_test
 
 
-def _problem(data, kind, k, gamma, cone, jobs, budget):
-    """Return the problem of labelled points, or of comparisons."""
+def _problem(data, kind, k, gamma, cone, jobs, budget, start):
+    """Return the problem of labelled points, or of comparisons, with a start as its prior."""
+    from triscreen.estimators.starts import make_start, moved, scaled_start
     from triscreen.problem import Problem
     from triscreen.problem.losses import loss_of
     from triscreen.triplets import given_triplets, labelled_triplets
 
+    loss, N = loss_of(gamma), make_start(start, data.X, data.y, cone)
     if data.rows is None:
-        T = labelled_triplets(data.X, data.y, kind, k, n_jobs=jobs)
+        Z = data.X if isinstance(start, str) and start == "identity" else moved(data.X, N)
+        T = labelled_triplets(Z, data.y, kind, k, n_jobs=jobs)
     else:
         T = given_triplets(data.rows)
-    return Problem(data.X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget)
+    N, _ = scaled_start(N, data.X, T, loss, jobs)
+    return Problem(data.X, T, loss, cone, n_jobs=jobs, memory_budget=budget, prior=N)
 
 
 def _out_of_time(path, max_seconds, left_out=()):
     """Say what there was no time for, and tell whether there was anything."""
-    missing = [f"lambdas after the {len(path)} done"] if path.stopped_by == "max_seconds" else []
+    cut = path is not None and path.stopped_by == "max_seconds"  # None: a start was chosen that needs none
+    missing = [f"lambdas after the {len(path)} done"] if cut else []
     missing += left_out
     if missing:
         say(

@@ -20,11 +20,13 @@ def check_files(inputs, outputs, folders=("checkpoint",)):
     Parameters
     ----------
     inputs, outputs : dict of str to path
-        By the names of the command's arguments, None where one is not given. Inputs may be any source of points.
+        By the names of the command's arguments, None where one is not given. Inputs may be any source of points, and
+        pairs (name, path) where a name has several.
     folders : tuple of str
         The outputs that are folders; that of a checkpoint may hold nothing else and lie in nothing else.
     """
-    read = [(name, source, file) for name, source in inputs.items() for file in _files(source)]
+    pairs = inputs.items() if isinstance(inputs, dict) else inputs
+    read = [(name, source, file) for name, source in pairs for file in _files(source)]
     written = []
     for name, file in outputs.items():
         if file is None:

@@ -136,7 +136,7 @@ def _content(file):
 
 def _path(path):
     told = {"kind": "path", "lambdas": len(path), "triplets": path.n_triplets, "features": path.n_features,
-            "cone": path.cone, "tol": path.tol, "stopped_by": path.stopped_by}  # fmt: skip
+            "cone": path.cone, "prior": _prior(path), "tol": path.tol, "stopped_by": path.stopped_by}  # fmt: skip
     if len(path):
         told.update(
             largest_lambda=float(path.lambdas[0]),
@@ -148,7 +148,15 @@ def _path(path):
     return told
 
 
+def _prior(path):
+    """Return what a path's prior is called: "none", or "a metric" where nobody has given it a name."""
+    named = None if path.facts is None else path.facts.prior
+    return named or ("a metric" if path.has_prior else "none")
+
+
 def _model(found):
+    from triscreen.cli.learn import begun
+
     steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
     metric = steps[-1]
     told = {"kind": "model", "metric": type(metric).__name__}
@@ -158,5 +166,6 @@ def _model(found):
             told["feature_names"] = ", ".join(steps[0].feature_names_in_)
     if hasattr(metric, "components_"):
         told.update(features=metric.n_features_in_, rank=len(metric.components_), triplets=metric.n_triplets_,
-                    lam=metric.lam_, relative_gap=metric.rel_gap_, converged=bool(metric.converged_))  # fmt: skip
+                    **begun(metric), lam=metric.lam_, relative_gap=metric.rel_gap_,
+                    converged=bool(metric.converged_))  # fmt: skip
     return told

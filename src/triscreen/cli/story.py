@@ -16,6 +16,7 @@ class Story:
     def __init__(self, path):
         facts = path.facts or Facts()
         self.path, self.before, self.left_out, self.best = path, facts.error_before, facts.left_out, None
+        self.prior = facts.prior
         self.errors = {}
         if facts.errors is not None:
             self.errors = dict(zip(facts.frames.tolist(), facts.errors.tolist(), strict=True))
@@ -30,8 +31,9 @@ class Story:
     def headline(self):
         """Return one line: triplets, share proven irrelevant, gap, error."""
         path = self.path
+        begun = "" if self.prior is None else f", from the prior {self.prior}"
         text = (
-            f"{path.n_triplets:,} triplets, {path.screening_rates.mean():.1%} proven irrelevant on average; "
+            f"{path.n_triplets:,} triplets{begun}, {path.screening_rates.mean():.1%} proven irrelevant on average; "
             f"{len(path)} metrics in {path.seconds.sum():.2g} s, largest relative gap {path.rel_gaps.max():.1e}"
         )
         if self.best is not None:
@@ -45,6 +47,8 @@ class Story:
         names = ("lambdas", "losses", "rel_gaps", "screening_rates", "n_iter", "passes", "seconds")
         told = {"n_features": path.n_features, "n_triplets": path.n_triplets, "tol": path.tol,
                 "stopped_by": path.stopped_by, "converged": bool(path.converged.all())}  # fmt: skip
+        if self.prior is not None:
+            told["prior"] = self.prior
         told.update({name: getattr(path, name) for name in names})
         if self.best is not None:
             told.update(error_before=self.before, error_after=self.errors[self.best],

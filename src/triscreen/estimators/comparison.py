@@ -14,6 +14,7 @@ from triscreen._utils.validation import as_choice, as_count, as_positive, as_wei
 from triscreen.errors import InputError
 from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.starts import check_start, make_start, scaled_start
 from triscreen.problem import Problem
 from triscreen.solvers import solve
 from triscreen.triplets import given_triplets
@@ -28,13 +29,16 @@ class ComparisonMetric(MetricEstimator):
     ----------
     preprocessor : array, shape (n, d), optional
         Points, for triplets that are given as indices.
+    prior : None, "identity", array or FrozenEstimator
+        The metric to begin with and to stay close to, as for `TripletMetric`; here there are no classes for "within".
     lam, lam_ratio, gamma, cone, tol, n_components, solver, screening, max_iter, max_seconds, n_jobs, memory_budget,
     callback, random_state, verbose :
         As for `TripletMetric`.
 
     Attributes
     ----------
-    components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_, n_iter_, n_features_in_ :
+    components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_, n_iter_, n_features_in_, prior_,
+    prior_scale_ :
         As for `TripletMetric`.
     n_triplets_, n_points_ : int
         Comparisons, and different points in them.
@@ -59,6 +63,7 @@ class ComparisonMetric(MetricEstimator):
         lam_ratio=1e-3,
         gamma=0.05,
         cone="psd",
+        prior=None,
         tol=1e-4,
         n_components=None,
         solver="auto",
@@ -76,6 +81,7 @@ class ComparisonMetric(MetricEstimator):
         self.lam_ratio = lam_ratio
         self.gamma = gamma
         self.cone = cone
+        self.prior = prior
         self.tol = tol
         self.n_components = n_components
         self.solver = solver
@@ -113,6 +119,7 @@ class ComparisonMetric(MetricEstimator):
         """
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
         as_count(self.n_components, "n_components", none="all")
+        check_start(self.prior, names=("identity",))
         begin = time.perf_counter()
         points, indices = self._points(triplets)
         if self.n_components is not None and self.n_components > points.shape[1]:
@@ -125,7 +132,9 @@ class ComparisonMetric(MetricEstimator):
             weights = as_weights(weights, len(indices), "sample_weight")
         limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
         with self._in_time(begin):
-            problem = Problem(points, given_triplets(indices, weights), self._loss(), self.cone, **limits)
+            T, N = given_triplets(indices, weights), make_start(self.prior, points, None, self.cone)
+            self.prior_, self.prior_scale_ = scaled_start(N, points, T, self._loss(), self.n_jobs)
+            problem = Problem(points, T, self._loss(), self.cone, **limits, prior=self.prior_)
             lam = lam if lam is not None else ratio * scale_of_lambda(problem)
         self.n_features_in_ = points.shape[1]
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, problem.triplets.n_points

@@ -24,12 +24,13 @@ SHRINKAGE = 0.1
 _NEARLY = 1e-3
 
 
-def check_start(prior, name="prior"):
-    """Refuse what is no start, before any work; what an array is, `Problem` checks."""
-    if prior is None or (isinstance(prior, str) and prior in NAMES):
+def check_start(prior, name="prior", names=NAMES):
+    """Refuse what is no start, before any work; what an array is, `Problem` checks. names: those that mean one here."""
+    if prior is None or (isinstance(prior, str) and prior in names):
         return
+    known = f"None, {', '.join(map(repr, names))}, an array or a metric"
     if isinstance(prior, str):
-        raise InputError(f"{name}={prior!r}: it must be None, {', '.join(map(repr, NAMES))}, an array or a metric")
+        raise InputError(f"{name}={prior!r}: it must be {known}")
     if hasattr(_unfrozen(prior), "get_mahalanobis_matrix"):
         if _unfrozen(prior) is prior:
             raise InputError(
@@ -38,8 +39,7 @@ def check_start(prior, name="prior"):
             )
         return
     if np.ndim(prior) not in (1, 2):
-        raise InputError(f"{name}={shortened(prior)}: it must be None, {', '.join(map(repr, NAMES))}, an array or a "
-                         "metric in a sklearn.frozen.FrozenEstimator")  # fmt: skip
+        raise InputError(f"{name}={shortened(prior)}: it must be {known} in a sklearn.frozen.FrozenEstimator")
 
 
 def name_of(prior):

@@ -8,6 +8,7 @@ from dataclasses import asdict, fields
 import numpy as np
 import sklearn
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from triscreen.errors import InputError
@@ -27,6 +28,8 @@ _OUTPUT = "_sklearn_output_config"  # what set_output sets
 _METHODS = ("fit", "transform", "score", "predict", "decision_function")
 _CSR = ("data", "indices", "indptr")
 _HISTORY = "history "
+# What stands for an array within a value, what begins its name in the file, and what stands for a tuple.
+_ARRAY, _PART, _TUPLE = "array", "part of ", "tuple"
 _RENAMED = {"M": "solution M"}  # in the file of an estimator
 
 
@@ -60,7 +63,7 @@ def to_arrays(estimator):
                 meta["solution"], parts = solution_to_arrays(value)
                 arrays.update({_RENAMED.get(part, part): array for part, array in parts.items()})
             else:
-                meta[kind][name] = _plain(value, name)
+                meta[kind][name] = _plain(_unfrozen(value, name), name, _Keep(arrays, f"{kind} {name}"))
     return meta, arrays
 
 
@@ -151,22 +154,66 @@ def _take_apart(matrix, name, meta, arrays):
 
 
 def _with_arrays(values, arrays, prefix):
-    found = {name: Screening(**value["Screening"]) if isinstance(value, dict) and "Screening" in value else value
-             for name, value in values.items()}  # fmt: skip
+    found = {name: _whole(value, arrays) for name, value in values.items()}
     return {**found, **{name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}}
 
 
-def _plain(value, name):
+class _Keep:
+    """Keeps arrays that are parts of a value, and returns what stands for one in its place."""
+
+    def __init__(self, arrays, name):
+        self.arrays, self.name, self.n = arrays, name, 0
+
+    def __call__(self, array):
+        key = f"{_PART}{self.name} {self.n}"
+        self.arrays[key], self.n = array, self.n + 1
+        return {_ARRAY: key}
+
+
+def _unfrozen(value, name):
+    """Return a value in which metrics that are frozen have become their matrices."""
+    if isinstance(value, list | tuple):
+        return type(value)(_unfrozen(item, name) for item in value) if name == "candidates" else value
+    if type(value).__name__ != "FrozenEstimator" or not hasattr(value.estimator, "get_mahalanobis_matrix"):
+        return value
+    try:
+        return value.estimator.get_mahalanobis_matrix()
+    except NotFittedError:
+        raise InputError(f"{name} is a {type(value.estimator).__name__} that is not fitted: fit it first") from None
+
+
+def _whole(value, arrays):
+    """Return what `_plain` took apart."""
+    if isinstance(value, list):
+        return [_whole(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"Screening"}:
+        return Screening(**value["Screening"])
+    if value.keys() == {_ARRAY}:
+        return arrays[value[_ARRAY]]
+    if value.keys() == {_TUPLE}:
+        return tuple(_whole(item, arrays) for item in value[_TUPLE])
+    return {key: _whole(item, arrays) for key, item in value.items()}
+
+
+def _plain(value, name, keep=None):
+    """Return a value as numbers, texts, lists and dictionaries; keep: takes the arrays in it."""
     if isinstance(value, Screening) and not any(map(callable, (*value.bounds, value.rule))):
         return {"Screening": {**asdict(value), "bounds": list(value.bounds)}}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray) and value.ndim == 1 and all(isinstance(item, str) for item in value):
         return [str(item) for item in value]
-    if isinstance(value, list | tuple):
-        return [_plain(item, name) for item in value]
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and keep is not None:
+        return keep(value)
+    if isinstance(value, list):
+        return [_plain(item, name, keep) for item in value]
+    if isinstance(value, tuple):
+        items = [_plain(item, name, keep) for item in value]
+        return items if keep is None else {_TUPLE: items}
     if isinstance(value, dict):
-        return {key: _plain(item, name) for key, item in value.items()}
+        return {key: _plain(item, name, keep) for key, item in value.items()}
     if isinstance(value, _NUMBERS):
         return value
     raise InputError(f"{name} is a {type(value).__name__}: what is saved must be numbers, texts and arrays")

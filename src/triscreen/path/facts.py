@@ -46,6 +46,8 @@ class Facts(Mapping):
         What is decided after so many iterations; NaN after the end.
     ranges : array, shape (n_stops, n_frames)
         What the solution at a stop decides at the lambdas shown.
+    prior : str
+        What the metric is called that the path begins at and is regularised towards, where there is one.
     scale, shift, factor : str, array, array
         How ``triscreen path`` scaled the points: the path is about (x - shift) * factor.
     """
@@ -71,6 +73,7 @@ class Facts(Mapping):
     dynamic_iterations: np.ndarray | None = None
     dynamic: np.ndarray | None = None
     ranges: np.ndarray | None = None
+    prior: str | None = None
     scale: str | None = None
     shift: np.ndarray | None = None
     factor: np.ndarray | None = None

@@ -335,6 +335,11 @@ class Path(Plots):
                  "screening_rates", "seconds")  # fmt: skip
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
+    @property
+    def has_prior(self):
+        """Does the problem of this path have a prior?"""
+        return bool(self._rows) and self._rows[0].floor > 0
+
     def to_arrays(self):
         """Return (numbers, arrays) that hold all of the path; see `triscreen.save`."""
         meta = {
@@ -352,7 +357,7 @@ class Path(Plots):
         arrays["factors"] = np.concatenate(factors, axis=1) if factors else np.empty((0, 0))
         if self._basis is not None:
             arrays["basis"] = self._basis
-        if self._rows and self._rows[0].floor:
+        if self.has_prior:
             meta["prior"] = {name: getattr(self._rows[0], name) for name in ("floor", "prior_error")}
         if self._outside is not None:
             arrays["outside"] = self._outside

@@ -63,6 +63,7 @@ def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None,
         feature_names=None if feature_names is None else [str(name) for name in feature_names],
         feature_spread=X.std(axis=0),
         k=k,
+        prior=None if problem.prior is None else "a metric",
     )
     facts, sample = _with_classes(facts, y)
     facts, error = _with_error(facts, X, y, X_test, y_test, comparisons_test)

@@ -57,6 +57,7 @@ def render(path):
     return Template(here.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(data["title"]),
         css=here.joinpath("page.css").read_text(encoding="utf-8"),
+        start=_start(data),
         tiles="\n".join(_tiles(data)),
         table=_table(data),
         last=len(data["frames"]) - 1,
@@ -82,6 +83,7 @@ def numbers_of(path):
         "k": facts.k,
         "classes": facts.classes,
         "cone": path.cone,
+        "prior": facts.prior,
         "tol": path.tol,
         "stopped_by": path.stopped_by,
         "converged": int(path.converged.sum()),
@@ -152,6 +154,14 @@ def _tiles(data):
         best = data["errors"][data["best"]]
         said = f"{data['error_said']}: before → at the lambda that is best for them (a little too kind, therefore)"
         yield _tile(f"{data['error_before']:.1%} → {best:.1%}", said)
+
+
+def _start(data):
+    """Return where the path begins, as a paragraph; nothing without a prior."""
+    if data["prior"] is None:
+        return ""
+    said = f"It begins at a metric that was there before ({data['prior']}): the larger lambda, the closer to that one."
+    return f'<p class="lead">{escape(said)}</p>'
 
 
 def _tile(number, text):
