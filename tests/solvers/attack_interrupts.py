@@ -50,11 +50,12 @@ def tasks():
     yield "path of the hinge", lambda s: ts.solve_path(c, tol=1e-9, max_seconds=s)
     d = problem_of(12000, 40, None, make=ts.all_triplets)
     yield "all triplets of 12,000 points", lambda s: ts.solve(d, 1e-9, tol=1e-13, max_seconds=s)
-    X, y = blobs(60000, 60)
-    yield "neighbours of 60,000 points", lambda s: nearest(X, y, 20, Threads())
+    X, y = blobs(150000, 60)
+    yield "neighbours of 150,000 points", lambda s: nearest(X, y, 20, Threads())
     Z, z = blobs(3000, 9000)
     yield "neighbours in 9,000 dimensions", lambda s: [nearest(Z, z, 20, Threads()) for _ in range(20)]
-    yield "estimator, 60,000 points", lambda s: ts.TripletMetric(20, max_seconds=s).fit(X, y)
+    yield "estimator, 150,000 points", lambda s: ts.TripletMetric(20, max_seconds=s).fit(X, y)
+    yield "cross-validation, 150,000 points", lambda s: ts.TripletMetricCV(20, max_seconds=s).fit(X, y)
 
 
 def lam(problem):

@@ -10,7 +10,8 @@ from triscreen.cli.common import answer, in_words
 _SCORE = 0.6
 _LAMBDAS = (4, 8)  # of a path in a cross-validation
 _SHOWN = (30, 60)  # lambdas of a path that errors are shown for
-_START, _STEP = (1.0, 4.0), 0.01  # seconds: to load what is compiled, and of a lambda however small the problem
+# Seconds to load what is compiled, and those of a lambda however small the problem.
+_START, _STEP = (1.0, 4.0), (0.01, 0.04)
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,11 @@ class Plan:
 
     def seconds(self, a_pass, a_search):
         """Return the least and the most that it takes."""
-        each = zip(_START, self.lambdas, self.passes, self.scores, strict=True)
-        return [start + _STEP * t + n * a_pass + (self.searches + _SCORE * m) * a_search for start, t, n, m in each]
+        each = zip(_START, _STEP, self.lambdas, self.passes, self.scores, strict=True)
+        return [
+            start + step * lambdas + passes * a_pass + (self.searches + _SCORE * scores) * a_search
+            for start, step, lambdas, passes, scores in each
+        ]
 
 
 def plan_of_path(test_share):
