@@ -40,14 +40,14 @@ def plan_of_path(test_share):
     return Plan((100, 150), (100, 400), 1.0, tuple(n * test_share / (1 - test_share) for n in _SHOWN))
 
 
-def plan_of_fit(single, cv, rounds):
+def plan_of_fit(single, cv, rounds, starts=1):
     """Return what a fit does: for one lambda, or paths in folds and over all points, at first with one search for all.
 
     A fold has a share 1 - 1/cv of the points, and scores the others.
     """
     if single:
         return Plan((rounds, rounds), (10 * rounds, 100 * rounds), rounds, (0.0, 0.0))
-    staying, paths = 1 - 1 / cv, (cv + 1) * rounds
+    staying, paths = 1 - 1 / cv, (starts * cv + 1) * rounds
     return Plan(
         tuple(n * paths for n in _LAMBDAS),
         (20 * paths, 60 * paths),

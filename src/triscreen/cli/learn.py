@@ -224,7 +224,7 @@ def fit(
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names)
     if dry_run:
-        plan = plan_of_fit(single, len(starts) * (cv or 5), rounds)
+        plan = plan_of_fit(single, cv or 5, rounds, len(starts))
         with about(points.name):
             return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
