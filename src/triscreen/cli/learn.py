@@ -120,7 +120,7 @@ def path(
     from triscreen.report import gather, write_report
 
     learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
-    start = read_start(prior, "prior", scaling, points.feature_names)
+    start = read_start(prior, "prior", scaling, points.feature_names, cone.value)
     with about(points.name):
         problem = _problem(learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory), start)
     if dry_run:
@@ -211,7 +211,7 @@ def fit(
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
-    starts = _starts(words, scaling, points.feature_names)
+    starts = _starts(words, scaling, points.feature_names, cone.value)
     if dry_run:
         paths = (cv * len(starts) + 1) * rounds
         with about(points.name):
@@ -259,11 +259,11 @@ def _fit(metric, learned, folder, clock):
     metric.set_params(**asked)
 
 
-def _starts(words, scaling, feature_names):
+def _starts(words, scaling, feature_names, cone):
     """Return the metrics to begin with: one, or the candidates of a cross-validation."""
     for name, some in words.items():
         if some is not None:
-            return [read_start(word, name, scaling, feature_names) for word in some]
+            return [read_start(word, name, scaling, feature_names, cone) for word in some]
     return [None, "identity", "within"]
 
 
