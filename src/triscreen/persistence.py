@@ -24,7 +24,7 @@ def save(obj, file):
 
     An old file is replaced only when the new one is complete. A metric is the array M, (d, d) or the diagonal (d,). An
     estimator's callback and checkpoint are not saved; nor are objects given as its cv, scoring, solver or random_state,
-    which a warning names.
+    which a warning names. A metric that is frozen, as a prior or a candidate, is saved as its matrix.
 
     Examples
     --------

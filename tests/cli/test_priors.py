@@ -66,6 +66,7 @@ def test_the_metric_of_a_file(given, tmp_path):
         raw[scale] = N if scale != "minmax" else N[::-1, ::-1]
     scaling, metric = (step for _, step in ts.load(given["model"]).steps)
     wanted = metric.get_mahalanobis_matrix() * np.outer(scaling.factor_, scaling.factor_)
+    assert not np.allclose(wanted, wanted[::-1, ::-1])
     for N in raw.values():
         np.testing.assert_allclose(N, wanted, rtol=1e-9)
     for file in (given["prior"], given["candidates"]):  # a metric, a solution
@@ -122,8 +123,8 @@ def test_a_fit_that_is_no_better_than_euclid_says_so(given, tmp_path):
         (("--prior", "{wide}"), "is about 3 features: the points have 2"),
         (("--prior", "{scaling}"), "holds no metric"),
         (("--prior", "{other}"), "knows no feature 'a': it is about x, y"),
-        (("--prior", "{negative}", "--lam", "1"), "prior has the eigenvalue -1"),
-        (("--prior", "{full}", "--lam", "1", "--cone", "diagonal"), "prior has entries off its diagonal"),
+        (("--prior", "{negative}", "--lam", "1"), "prior='{negative}': its metric has the eigenvalue -1"),
+        (("--prior", "{full}", "--cone", "diagonal"), "prior='{full}': its metric has entries off its diagonal"),
     ],
 )  # fmt: skip
 def test_what_is_refused(given, tmp_path, words, said):

@@ -94,6 +94,12 @@ def test_a_prior_that_satisfies_all_is_the_answer_for_every_lambda():
     assert sol.M.item() == pytest.approx(1.0)
     assert sol.primal == 0
     assert sol.rel_gap < 1e-20
+    path = ts.solve_path(problem)
+    assert (len(path), path.M(0).item(), path.converged.all()) == (1, pytest.approx(1.0), True)
+    seen = []
+    ts.solve(problem, 0.3, callback=lambda state: seen.append(state.rel_gap))
+    ts.solve_path(problem, lambdas=[0.3, 0.2], callback=lambda state: seen.append(state.rel_gap))
+    assert max(seen) < 1e-20
     # Beside it the gap is relative to a thousandth of the loss of M = 0.
     aside = problem.certificate([[1.0 + 1e-6]], 0.3)
     assert aside.scale == pytest.approx(1e-3 * 2 * (1 - 0.025))

@@ -122,7 +122,7 @@ def path(
 
     learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
     wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
-    start = read_start(prior, "prior", scaling, points.feature_names)
+    start = read_start(prior, "prior", scaling, points.feature_names, cone.value)
     if dry_run:
         with about(points.name):
             return estimate(plan_of_path(test_share), *wanted, json)
@@ -222,7 +222,7 @@ def fit(
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
-    starts = _starts(words, scaling, points.feature_names)
+    starts = _starts(words, scaling, points.feature_names, cone.value)
     if dry_run:
         plan = plan_of_fit(single, cv or 5, rounds, len(starts))
         with about(points.name):
@@ -269,11 +269,11 @@ def _fit(metric, learned, folder, clock):
     metric.set_params(**asked)
 
 
-def _starts(words, scaling, feature_names):
+def _starts(words, scaling, feature_names, cone):
     """Return the metrics to begin with: one, or the candidates of a cross-validation."""
     for name, some in words.items():
         if some is not None:
-            return [read_start(word, name, scaling, feature_names) for word in some]
+            return [read_start(word, name, scaling, feature_names, cone) for word in some]
     return [None, "identity", "within"]
 
 

@@ -28,24 +28,33 @@ def files_of(words, name):
     return [(name, word) for word in words or () if word not in WORDS]
 
 
-def read_start(word, name, scaling, feature_names):
+def read_start(word, name, scaling, feature_names, cone):
     """Return a start as estimators take it; a metric in a file becomes that of points scaled as here."""
     if word in WORDS:
         return None if word == "none" else word
     import numpy as np
 
+    from triscreen.problem.cones import make_cone
+
     M, own = _content(word, name)
     M = np.diag(M) if M.ndim == 1 else M
     if len(M) != scaling.n_features_in_:
         raise InputError(f"{name}={word!r} is about {len(M)} features: the points have {scaling.n_features_in_}")
-    if own is None:
-        return M
-    order = _order(own, feature_names, word, name)
-    with np.errstate(all="ignore"):
-        stretch = (own.factor_ / scaling.factor_[np.argsort(order)])[order]
-        M = M[np.ix_(order, order)] * np.outer(stretch, stretch)
-    if not np.isfinite(M).all():
-        raise InputError(f"{name}={word!r} is about points of another scale: its numbers are too large for these")
+    if own is not None:
+        order = _order(own, feature_names, word, name)
+        with np.errstate(all="ignore"):
+            stretch = own.factor_[order] / scaling.factor_
+            M = M[np.ix_(order, order)] * np.outer(stretch, stretch)
+    return _checked(M, make_cone(cone), word, name)
+
+
+def _checked(M, cone, file, name):
+    """Return a metric as an element of the cone, or refuse what is none, by the name of its file."""
+    try:
+        M = cone.check(M, len(M), name)
+        cone.check_positive(M, name)
+    except InputError as err:
+        raise InputError(f"{name}={file!r}: its metric {str(err).removeprefix(name).strip()}") from None
     return M
 
 

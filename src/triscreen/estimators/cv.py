@@ -403,10 +403,9 @@ class TripletMetricCV(LabelledMetric):
             scores += [judge(path.components(t)) for t in wanted[: np.searchsorted(wanted, len(path))] if judge]
         if not done():
             path = solve_path(problem, lambdas=lambdas, callback=seen, **arguments)
-        done_ones = wanted[: np.searchsorted(wanted, len(path))]
-        if not len(done_ones):
-            done_ones = [len(path) - 1]
-            scores = scores or [judge(path.components(-1)) for _ in range(judge is not None)]
+        done_ones = wanted[: np.searchsorted(wanted, len(path))].tolist() or [len(path) - 1]
+        if judge is not None:  # a path that time ended at its first lambda told nobody
+            scores += [judge(path.components(t)) for t in done_ones[len(scores) :]]
         return path.take(done_ones), scores
 
     def _score(self, L, data):

@@ -56,6 +56,7 @@ class PathState(Gap):
     n_lambdas: int
     total: int | None
     components: Callable = field(repr=False)
+    floor: float = field(default=0.0, repr=False)  # what the gap is relative to at least
 
 
 @interruptible
@@ -223,7 +224,7 @@ def _path(problem, rows, tol, guarantee, stopped_by):
 
 
 def _state(problem, rows, grid):
-    row, names = rows[-1], ("lam", "loss", "primal", "gap", "passes", "seconds")
+    row, names = rows[-1], ("lam", "loss", "primal", "gap", "passes", "seconds", "floor")
     told = {name: getattr(row, name) for name in names}
     return PathState(**told, screening_rate=1 - row.undecided, n_lambdas=len(rows), total=grid.total,
                      components=lambda: _path(problem, [row], 0.0, None, None).components(0))  # fmt: skip
