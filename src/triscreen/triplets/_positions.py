@@ -23,7 +23,7 @@ _MOST_AXES, _OPERATIONS = 256, 400_000_000  # so many axes, and operations of a 
 _AXES = (16, 24, 32, 48, 64, 96, 128, 192)
 # Nanoseconds of a product, of an axis of it, of a pair that is left over and of a feature of that.
 _PRODUCT, _AXIS, _PAIR, _FEATURE = 0.2, 0.012, 60.0, 0.1
-_WIDER = 3  # times as many axes, for the pairs that the first ones leave
+_WIDER = 2  # times as many axes, for the pairs that the first ones leave
 
 
 def blocks(n, dim):
