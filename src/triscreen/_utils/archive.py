@@ -10,8 +10,8 @@ this one. Members are stored, not deflated: noise in the last digits of floats h
 depend on the version of zlib, and the checksum of a member is the checksum of its numbers. So no member can be larger
 than the file, and sizes are compared before anything is read. Nothing is ever pickled.
 
-Version 1 is the same but for checkpoints, whose entries were bound to nothing (`triscreen._utils.checkpoint`); version 2
-knew no priors, which paths and solutions have from 3 on. Both are read for ever.
+Version 1 is the same but for checkpoints, whose entries were bound to nothing (`triscreen._utils.checkpoint`); version
+2 knew no priors, which paths and solutions have from 3 on. Both are read for ever.
 """
 
 from __future__ import annotations
