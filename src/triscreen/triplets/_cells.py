@@ -98,8 +98,8 @@ def _fill(cells, t, X, frame, copied):
         cells.X[part] = X
     cells.centres[t], cells.halves[t] = centre, np.abs(offsets).max(axis=0)
     largest, widest = squares.max(), np.einsum("ij,ij->i", wide, wide).max()
-    tiny = axes * 2.0**-100
-    cells.spans[t] = largest, off.max() + 2.0**-22 * np.sqrt(largest) + tiny, off.max() + 2.0**-22 * np.sqrt(widest)
+    off = off.max() + (axes + wide.shape[1]) * 2.0**-100  # underflow
+    cells.spans[t] = largest, off + 2.0**-22 * np.sqrt(largest), off + 2.0**-22 * np.sqrt(widest)
 
 
 def _guide(frame, X):
