@@ -19,7 +19,9 @@ ENTRY_POINTS = {
     "solve": lambda callback: ts.solve(PROBLEM, LAM, callback=callback).n_iter,
     "solve_path": lambda callback: len(ts.solve_path(PROBLEM, n_lambdas=3, callback=callback)),
     "TripletMetric": lambda callback: ts.TripletMetric(2, callback=callback).fit(X, Y).n_iter_,
-    "TripletMetricCV": lambda callback: len(ts.TripletMetricCV(2, ratios=3, cv=2, callback=callback).fit(X, Y).path_),
+    "TripletMetricCV": lambda callback: np.count_nonzero(
+        np.isfinite(ts.TripletMetricCV(2, candidates=[None], ratios=3, cv=2, callback=callback).fit(X, Y).cv_scores_[0])
+    ),
     "ComparisonMetric": lambda callback: ts.ComparisonMetric(POINTS, callback=callback).fit(ROWS).n_iter_,
 }
 

@@ -200,7 +200,7 @@ def test_a_cross_validation_is_not_lost_when_a_later_fold_runs_out_of_time(monke
         return deadline(-1.0) if len(calls) > 1 else limited(self, begin)
 
     monkeypatch.setattr(MetricEstimator, "_in_time", late)
-    model = ts.TripletMetricCV(cv=3, ratios=4).fit(X, y)
+    model = ts.TripletMetricCV(candidates=["within"], cv=3, ratios=4).fit(X, y)
     assert len(calls) == 3
     assert np.isfinite(model.cv_scores_[0]).any()
     assert np.isnan(model.cv_scores_[1:]).all()
@@ -208,7 +208,7 @@ def test_a_cross_validation_is_not_lost_when_a_later_fold_runs_out_of_time(monke
     calls.append(None)
     monkeypatch.setattr(MetricEstimator, "_in_time", lambda self, begin: deadline(-1.0))
     with pytest.raises(OutOfTime):
-        ts.TripletMetricCV(cv=3, ratios=4).fit(X, y)
+        ts.TripletMetricCV(candidates=["within"], cv=3, ratios=4).fit(X, y)
 
 
 def test_an_estimator_says_that_its_time_was_over_while_triplets_were_made(clock):

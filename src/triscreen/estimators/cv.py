@@ -218,6 +218,7 @@ class TripletMetricCV(LabelledMetric):
         priors = self._priors()
         self._grid(None)
         X, y, weights = self._check(X, y, sample_weight)
+        _check_arrays(priors, X, y, self.cone)
         given = given_neighbours(self.triplets, neighbors, y)
         folds = self._folds(X, y, groups)
         starts = Candidate.all_of(priors, self._grid, len(folds))
@@ -421,6 +422,15 @@ class TripletMetricCV(LabelledMetric):
             near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
             score = check_scoring(near, self.scoring)(near, Z_test, y_test)
         return score, score
+
+
+def _check_arrays(priors, X, y, cone):
+    """Refuse candidates that are no metrics of these points."""
+    try:
+        for prior in priors:
+            _ = None if prior is None or isinstance(prior, str) else make_start(prior, X, y, cone)
+    except InputError as error:
+        raise InputError(f"candidates: {error}") from None
 
 
 def _many_folds(y):

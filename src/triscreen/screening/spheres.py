@@ -204,8 +204,8 @@ class CDGB(Sphere):
 class RPB(Sphere):
     """Regularization path bound (Theorem RPB), from the exact optimum M0 at lam0.
 
-    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0|; with a prior N the same of M0 - N, around N. Safe:
-    r + o, if the optimum were exact.
+    Q = (lam0 + lam)/(2 lam) M0, r = |lam0 - lam|/(2 lam) |M0|; with a prior N the same of M0 - N, around N.
+    Safe: r + o, if the optimum were exact.
     """
 
     from_other_lambda = True
