@@ -23,7 +23,7 @@ LOGGER = logging.getLogger("triscreen")
 # (fit with these parameters, lines that verbose=1 shows)
 FITS = {
     "TripletMetric": (lambda **how: ts.TripletMetric(2, rounds=1, **how).fit(X, Y), 1),
-    "TripletMetricCV": (lambda **how: ts.TripletMetricCV(2, ratios=3, cv=2, rounds=2, **how).fit(X, Y), 2 * 3 + 1),
+    "TripletMetricCV": (lambda **how: ts.TripletMetricCV(2, ratios=3, cv=2, **how).fit(X, Y), 2 * 3 + 1),
     "ComparisonMetric": (lambda **how: ts.ComparisonMetric(POINTS, **how).fit(ROWS), 1),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -150,6 +151,46 @@ def test_scores_fall_and_the_path_of_a_fold_ends():
         assert len(seen) < 3 or not any(
             max(seen[t - 1], seen[t]) < seen[: t + 1].max() for t in range(2, len(seen) - 1)
         )
+
+
+def test_a_round_is_a_candidate_behind_the_simpler_ones():
+    parent = made("within", "within", [0.5] * 3, [[0.8, 0.9]] * 3)
+    again = parent.again(1)
+    assert (again.name, again.start, again.before) == ("within, round 2", "within", (1,))
+    assert (again.again(0).name, again.again(0).before) == ("within, round 3", (1, 0))
+    again.scores[:], again.alone[:] = parent.scores, parent.alone
+    euclid = np.full((3, 2), 0.1)
+    assert choose_candidate([again, parent], euclid, False)[0] is parent  # neighbours repeat: the same scores
+    again.scores += 0.01
+    assert choose_candidate([parent, again], euclid, False) == (again, 1)
+    again.scores -= 0.02
+    drop_hopeless([again], FIRST, parent)
+    assert (again.dropped, parent.dropped) == (FIRST, 0)
+
+
+def test_rounds_choose_neighbours_by_the_metric_that_was_chosen():
+    """By hand: the path to the chosen ratio, neighbours by its last metric, and the path over these."""
+    options = {"candidates": ["identity"], "cv": 3, "ratios": [0.01, 0.001], "tol": 1e-10}
+    once = ts.TripletMetricCV(**options).fit(X, Y)
+    with mock.patch("triscreen.estimators.cv.choose_candidate", lambda starts, *_: (starts[-1], 1)):
+        twice = ts.TripletMetricCV(**options, rounds=2).fit(X, Y)
+    assert (twice.chosen_, twice.n_rounds_, once.n_rounds_) == ("identity, round 2", 2, 1)
+    assert twice.candidates_["name"] == ["euclid", "identity", "identity, round 2"]
+    assert np.array_equal(twice.candidates_["alone"][1], twice.candidates_["alone"][2])
+    first = ts.TripletMetric(prior="identity", lam_ratio=0.001, tol=1e-10).fit(X, Y)
+    T = ts.knn_triplets(first.transform(X), Y, 5)
+    assert not T.same_as(ts.knn_triplets(X, Y, 5))
+    problem = ts.Problem(X, T, prior=twice.prior_)
+    proof = problem.certificate(twice.get_mahalanobis_matrix(), twice.lam_)
+    assert proof.rel_gap <= 1e-5
+    assert twice.lam_ == pytest.approx(0.001 * problem.lambda_max())
+
+
+def test_further_rounds_end_with_one_that_is_not_chosen():
+    model = ts.TripletMetricCV(candidates=["identity"], cv=3, ratios=3, rounds=5).fit(X, Y)
+    rounds = [name for name in model.candidates_["name"] if "round" in name]
+    assert len(rounds) <= max(1, model.n_rounds_) < 5
+    assert model.n_rounds_ == 1 or model.chosen_ == f"identity, round {model.n_rounds_}"
 
 
 @pytest.mark.parametrize("rounds", [1, 2])

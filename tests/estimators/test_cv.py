@@ -42,11 +42,11 @@ def test_lambda_is_chosen_over_whole_paths(wine):
     from sklearn.model_selection import StratifiedKFold
     from sklearn.neighbors import KNeighborsClassifier
 
-    from triscreen.estimators.cv import _without_leaps
+    from triscreen.estimators.ratios import without_leaps
 
     train, test = next(StratifiedKFold(3).split(X, y))
     problem = ts.Problem(X[train], ts.knn_triplets(X[train], y[train], 5))
-    ratios, places = _without_leaps(model.ratios_)
+    ratios, places = without_leaps(model.ratios_)
     path = ts.solve_path(problem, lambdas=ratios * problem.lambda_max(), tol=2e-2)
     L = path.components(places[2]).T
     assert model.cv_scores_[0, 2] == KNeighborsClassifier(3).fit(X[train] @ L, y[train]).score(X[test] @ L, y[test])
@@ -83,9 +83,9 @@ def test_wrong_grids(wine):
 
 
 def test_leaps_between_lambdas_are_walked(wine):
-    from triscreen.estimators.cv import _without_leaps
+    from triscreen.estimators.ratios import without_leaps
 
-    ratios, places = _without_leaps(np.array([1.0, 0.5, 1e-3]))
+    ratios, places = without_leaps(np.array([1.0, 0.5, 1e-3]))
     np.testing.assert_allclose(ratios[places], [1.0, 0.5, 1e-3])
     assert (ratios[:-1] / ratios[1:] <= 6.0).all()
     X, y = wine
@@ -156,15 +156,21 @@ def test_a_fold_has_no_say_in_its_own_neighbours(wine):
     folds = list(StratifiedKFold(3).split(X[::2], y[::2]))
 
     def lambdas(labels):
+        """Of the paths that are walked; the last candidate and its second ratio are always chosen."""
         seen, real = [], cv.solve_path
-        with mock.patch.object(cv, "solve_path", lambda *a, **k: seen.append(k["lambdas"]) or real(*a, **k)):
-            ts.TripletMetricCV(cv=folds, rounds=2, ratios=[0.9, 0.1, 0.01, 0.001]).fit(X[::2], labels)
+        with (
+            mock.patch.object(cv, "solve_path", lambda *a, **k: seen.append(k["lambdas"]) or real(*a, **k)),
+            mock.patch.object(cv, "choose_candidate", lambda starts, *_: (starts[-1], 1)),
+        ):
+            ts.TripletMetricCV(cv=folds, rounds=2, ratios=[0.1, 0.01, 0.001], candidates=[None]).fit(X[::2], labels)
         return seen
 
+    first = len(folds)  # paths of the first round; then each fold has the one before, and its second
     for seed in range(4):
         mixed = y[::2].copy()
         mixed[folds[0][1]] = np.random.default_rng(seed).permutation(mixed[folds[0][1]])
-        np.testing.assert_array_equal(lambdas(mixed)[4], lambdas(y[::2])[4])  # the first fold in the second round
+        for k in (0, first, first + 1):
+            np.testing.assert_array_equal(lambdas(mixed)[k], lambdas(y[::2])[k])
 
 
 @pytest.mark.parametrize("after", [1, 6, 13, 30])

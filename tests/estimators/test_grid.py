@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from triscreen.estimators.cv import LEAP, _without_leaps
+from triscreen.estimators.ratios import LEAP, without_leaps
 
 
 def by_the_rule(ratios):
@@ -25,7 +25,7 @@ def by_the_rule(ratios):
     "ratios", [[1.0], [1e-3], [1.0, 0.5], [0.9, 1e-4, 9e-5], np.geomspace(1, 1e-5, 8), [0.1, 1e-8]]
 )
 def test_leaps_are_filled(ratios):
-    filled, places = _without_leaps(np.array(ratios))
+    filled, places = without_leaps(np.array(ratios))
     expected = by_the_rule(np.array(ratios))
     assert filled == pytest.approx(expected[0], rel=1e-12)
     assert list(places) == expected[1]
@@ -36,7 +36,7 @@ def test_a_million_ratios_are_not_looked_at_one_by_one(monkeypatch):
     ratios, calls = np.geomspace(1.0, 1e-5, 10**6), []
     real = np.geomspace
     monkeypatch.setattr(np, "geomspace", lambda *a, **k: calls.append(1) or real(*a, **k))
-    filled, places = _without_leaps(ratios)
+    filled, places = without_leaps(ratios)
     assert np.array_equal(filled, ratios)
     assert np.array_equal(places, np.arange(10**6))
     assert len(calls) <= 1

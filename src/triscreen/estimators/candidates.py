@@ -16,6 +16,7 @@ from triscreen.selection import choose, choose_start
 
 # So many folds see every start.
 FIRST = 3
+_ROUND = ", round "
 
 
 @dataclass(eq=False)
@@ -35,6 +36,8 @@ class Candidate:
     seconds : float
     dropped : int
         After so many folds; 0: never.
+    before : tuple of int
+        Columns of the rounds before: neighbours were chosen by the metric there.
     """
 
     name: str
@@ -44,6 +47,19 @@ class Candidate:
     scores: np.ndarray = field(repr=False)
     seconds: float = 0.0
     dropped: int = 0
+    before: tuple = ()
+
+    @property
+    def start(self):
+        """The name without its round."""
+        return self.name.split(_ROUND)[0]
+
+    def again(self, column):
+        """Return the next round: neighbours chosen again by the metric at this column."""
+        before = (*self.before, int(column))
+        name = f"{self.start}{_ROUND}{1 + len(before)}"
+        alone, scores = np.full_like(self.alone, np.nan), np.full_like(self.scores, np.nan)
+        return Candidate(name, self.prior, self.ratios, alone, scores, before=before)
 
     @classmethod
     def all_of(cls, priors, grid, n_folds):
@@ -69,13 +85,14 @@ class Candidate:
         return np.nanmax(self.scores[fold, :, 0], initial=-np.inf)
 
 
-def drop_hopeless(candidates, done):
-    """Drop the starts whose paths were behind the best one in every fold so far, once there are some."""
+def drop_hopeless(candidates, done, leader=None):
+    """Drop the starts whose paths were behind the best one (or this leader) in every fold so far, after some."""
     here = [c for c in candidates if not c.dropped]
-    if done < FIRST or len(here) < 2:
+    if done < FIRST or len(here) + (leader is not None) < 2:
         return
-    means = [np.mean([c.best(fold) for fold in range(done)]) for c in here]
-    leader = here[int(np.argmax(means))]
+    if leader is None:
+        means = [np.mean([c.best(fold) for fold in range(done)]) for c in here]
+        leader = here[int(np.argmax(means))]
     for candidate in here:
         if all(candidate.best(fold) < leader.best(fold) for fold in range(done)):
             candidate.dropped = done
@@ -84,13 +101,13 @@ def drop_hopeless(candidates, done):
 def choose_candidate(candidates, euclid, one_standard_error):
     """Return (the candidate, the column of its path; None: alone); (None, None): Euclid.
 
-    The simplest first: Euclid, the starts alone, their paths, and last the path from no start. euclid: array of shape
-    (n_folds, 2), its score and accuracy.
+    The simplest first: Euclid, the starts alone, their paths, the path from no start, and last further rounds. euclid:
+    array of shape (n_folds, 2), its score and accuracy.
     """
     scores = {c.name: c.filled() for c in candidates}
     columns = {name: choose(filled[:, :, 0], one_standard_error) for name, filled in scores.items()}
-    paths = sorted((c for c in candidates if not c.dropped), key=lambda c: c.prior is None)
-    alone = [(c, None) for c in candidates if c.prior is not None and c.name != "identity"]
+    paths = sorted((c for c in candidates if not c.dropped), key=lambda c: (len(c.before), c.prior is None))
+    alone = [(c, None) for c in candidates if c.prior is not None and c.name != "identity" and not c.before]
     options = [(None, None), *alone, *((c, columns[c.name]) for c in paths)]
     seen = [euclid if c is None else c.alone if t is None else scores[c.name][:, t] for c, t in options]
     folds = ~np.isnan(np.stack([scores[:, 0] for scores in seen])).all(axis=0)  # without those that time did not allow

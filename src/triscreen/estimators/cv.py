@@ -16,7 +16,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
-from triscreen._utils.validation import as_count, as_flag, as_numbers, as_positive, shortened
+from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
 from triscreen.errors import (
     ConvergenceWarning,
     DegenerateProblemWarning,
@@ -29,6 +29,7 @@ from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
+from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
 from triscreen.estimators.starts import check_start, make_start, moved
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
@@ -37,12 +38,8 @@ from triscreen.problem.cones import components_of
 from triscreen.selection import triplet_accuracy, vote_scores
 from triscreen.solvers import Solution
 
-# Lambdas that are farther apart have others in between, for the walk down only.
-LEAP = 6.0
 # Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
 _ROUGH, _DONE = 0.02, 0.02
-# With a prior nothing happens at larger ratios: lambda_max is where M is within 1 % of it.
-_LARGEST_WITH_PRIOR = 0.03
 # Folds are repeated until so many predictions are held out, so many times at most.
 _PREDICTIONS, _REPEATS = 1000, 4
 # The path of a fold ends after so many scores in a row behind the best.
@@ -62,8 +59,9 @@ class TripletMetricCV(LabelledMetric):
     ----------
     n_neighbors, triplets, gamma, cone, neighbors, rounds, n_components, solver, screening, max_iter, n_jobs,
     memory_budget, random_state :
-        As for `TripletMetric`. With rounds > 1 each fold chooses neighbours again by its own metric at the ratio
-        nearest to 1e-3, and its path is walked again, unless they are the same ones.
+        As for `TripletMetric`. With rounds > 1 there is a further candidate beside the start and ratio that were
+        chosen: neighbours chosen again by the metric learned there (in each fold by its own), and the path that they
+        give; if that one is chosen, a next round, until neighbours repeat.
     candidates : sequence
         Metrics to begin with, each as for the ``prior`` of `TripletMetric`; None: no prior. Those that are made from
         labels are made for every fold anew.
@@ -102,7 +100,8 @@ class TripletMetricCV(LabelledMetric):
     components_, lam_, solution_, dual_gap_, rel_gap_, converged_, screening_ :
         Of the metric chosen, fitted on all points. Where a start alone was chosen, ``lam_`` is infinity and the gap 0.
     chosen_ : str
-        The start: "euclid" or the name of a candidate.
+        The start: "euclid" or the name of a candidate; "identity, round 2" where neighbours were chosen again.
+    n_rounds_ : int
     candidates_ : dict
         What the folds say, as columns, a row a start with Euclid first: "name", "alone" (scores of the folds without
         any learning), "ratios", "scores" (of folds and ratios), "seconds", "dropped" (after so many folds; 0: never).
@@ -226,15 +225,23 @@ class TripletMetricCV(LabelledMetric):
         self._look_at_folders(starts, parts)
         self._given, self._near = given, neighbours_of_parts(self, X, y, given, parts)
         euclid = np.full((len(folds), 2), np.nan)
-        walks = self.rounds * (len(folds) * len(starts) + 1)
-        with telling(self, X, y, "lambda", walks * max(len(_without_leaps(c.ratios)[0]) for c in starts)) as tell:
+        walks = len(folds) * (len(starts) + self.rounds - 1) + 1
+        with telling(self, X, y, "lambda", walks * max(len(without_leaps(c.ratios)[0]) for c in starts)) as tell:
+            how = (parts, X, y, weights, begin, tell)
             for k in range(len(folds)):
-                euclid[k] = self._try_fold(starts, k, parts, X, y, weights, begin, tell)
+                euclid[k] = self._try_fold(starts, k, *how)
                 drop_hopeless(starts, k + 1)
             chosen, column = choose_candidate(starts, euclid, one_standard_error)
+            for _ in range(1, self.rounds):
+                if column is None:
+                    break
+                starts.append(self._next_round(chosen, column, *how))
+                chosen, column = choose_candidate(starts, euclid, one_standard_error)
+                if chosen is not starts[-1]:
+                    break
             self._keep(chosen or starts[0], chosen, column, euclid)
             self.candidates_ = table(starts, euclid)
-            self._learn_all(chosen, column, parts, X, y, weights, begin, tell)
+            self._learn_all(chosen, column, *how)
         del self._given, self._near
         return self
 
@@ -251,7 +258,7 @@ class TripletMetricCV(LabelledMetric):
         """Walk the paths of all starts of a fold, and score them; return the scores of Euclid."""
         (train, test), n_folds = parts[k], len(parts) - 1
         data = (X[train], y[train], X[test], y[test])
-        left = self.rounds * (sum(not c.dropped for c in starts) * (n_folds - k) + 1)
+        left = sum(not c.dropped for c in starts) * (n_folds - k) + 1
         for candidate in [c for c in starts if not c.dropped]:
             since = time.perf_counter()
             try:
@@ -266,40 +273,59 @@ class TripletMetricCV(LabelledMetric):
                 continue  # without scores
             finally:
                 candidate.seconds += time.perf_counter() - since
-                left -= self.rounds
+                left -= 1
             candidate.scores[k, : len(scores)] = np.reshape(scores, (-1, 2))
             _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
                       candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
         return self._score(np.eye(X.shape[1]), data)
 
+    def _next_round(self, chosen, column, parts, *how):
+        """Return the candidate whose neighbours are chosen again, by the metrics at this column of a path."""
+        again = chosen.again(column)
+        for k in range(len(parts) - 1):
+            self._try_fold([again], k, parts, *how)
+            drop_hopeless([again], k + 1, chosen)
+            if again.dropped:
+                break
+        return again
+
     def _walk(self, candidate, N, k, train, X, y, weights, begin, left, tell, judge=None, ratios=None):
-        """Return (the path of one part from one start, its scores); with rounds, of the last one.
+        """Return (the path of one part from one start, its scores), after the rounds that come before it.
 
         judge: of a fold, from a metric to its scores; ratios: those of the candidate, or fewer.
         """
-        is_fold, ratios = judge is not None, candidate.ratios if ratios is None else ratios
         X, y, weights = X[train], y[train], None if weights is None else weights[train]
         Z = self._first_space(X, N, candidate.prior)
         near = self._near if Z is None or self._given is not None else None  # of one search for all parts
-        between = int(np.argmin(np.abs(np.log(ratios / 1e-3))))
-        Z, path, scores, before = X if Z is None else Z, None, None, None
-        for number in range(1, self.rounds + 1):
-            arguments = self._arguments(begin, left + 1 - number)
-            if is_fold:
-                arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
-            if self.checkpoint is not None:
-                arguments["checkpoint"] = self._folder(candidate, number, k, is_fold)
-            # What took its time for one part takes it for all points too: these are not given up for it.
-            with self._in_time(begin) if is_fold else nullcontext():
-                T = self._make_triplets(Z, y, weights, near.part(train) if near is not None and number == 1 else None)
-                if before is not None and T.same_as(before):
+        near = None if near is None else near.part(train)
+        # What took its time for one part takes it for all points too: these are not given up for it.
+        in_time = nullcontext if judge is None else partial(self._in_time, begin)
+        with in_time():
+            T = self._make_triplets(X if Z is None else Z, y, weights, near)
+            problem, *own = self._make_problem(X, T, N)
+        share = left + len(candidate.before)
+        for number, column in enumerate(candidate.before):
+            arguments = self._how(begin, share - number, candidate.before[:number], candidate, k, judge, column)
+            path, _ = self._path(problem, candidate.ratios[: column + 1], None, tell, arguments)
+            with in_time():
+                again = self._make_triplets(moved(X, path.M(len(path) - 1)), y, weights)
+                if again.same_as(T):
                     break
+                T = again
                 problem, *own = self._make_problem(X, T, N)
-            path, scores = self._path(problem, ratios, judge, tell, arguments)
-            self._so_far = path
-            before, self.prior_, self.prior_scale_ = T, *own
-            Z = moved(X, path.M(min(between, len(path) - 1)))
+        arguments = self._how(begin, left, candidate.before, candidate, k, judge)
+        path, scores = self._path(problem, candidate.ratios if ratios is None else ratios, judge, tell, arguments)
+        self._so_far, self.prior_, self.prior_scale_ = path, *own
         return path, scores
+
+    def _how(self, begin, shares, before, candidate, k, judge, column=None):
+        """Return the arguments of one path, which comes after these rounds of a candidate and ends at this column."""
+        arguments = self._arguments(begin, shares)
+        if judge is not None:
+            arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
+        if self.checkpoint is not None:
+            arguments["checkpoint"] = self._folder(candidate, before, k, judge is not None, column)
+        return arguments
 
     def _keep(self, shown, chosen, column, euclid):
         """Say what was chosen."""
@@ -321,13 +347,13 @@ class TripletMetricCV(LabelledMetric):
         train = parts[-1][0]
         N = None if chosen is None else make_start(chosen.prior, X, y, self.cone)
         if column is None:
-            self.path_, self.prior_, self.prior_scale_, self.n_triplets_ = None, N, 1.0, 0
+            self.path_, self.prior_, self.prior_scale_, self.n_triplets_, self.n_rounds_ = None, N, 1.0, 0, 0
             M = N if N is not None else np.ones(X.shape[1]) if self.cone == "diagonal" else np.eye(X.shape[1])
             self._set_solution(_without_learning(M, self.tol), _components(M, X.shape[1]))
             return
-        data, wanted = (X, y, weights, begin, self.rounds, tell), chosen.ratios[: column + 1]
+        data, wanted = (X, y, weights, begin, 1, tell), chosen.ratios[: column + 1]
         path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=wanted)[0]
-        t = min(self.best_index_, len(path) - 1)
+        t, self.n_rounds_ = min(self.best_index_, len(path) - 1), 1 + len(chosen.before)
         self.n_triplets_ = path.n_triplets
         self._set_solution(path[t], path.components(t))
         self.n_iter_ = max(1, int(path.n_iter.sum()))
@@ -350,40 +376,35 @@ class TripletMetricCV(LabelledMetric):
             raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
         return folds
 
-    def _folder(self, candidate, number, k, is_fold):
-        """Return the folder of a path's own checkpoint."""
-        name = "" if candidate.prior is None else "-" + candidate.name.replace(" ", "-")
-        return as_path(self.checkpoint, "checkpoint") / f"round-{number}-{f'fold-{k}' if is_fold else 'all'}{name}"
+    def _folder(self, candidate, before, k, is_fold, column=None):
+        """Return the folder of a path's own checkpoint, which comes after these rounds (and ends at this column)."""
+        start = "" if candidate.prior is None else "-" + candidate.start.replace(" ", "-")
+        after = "".join(f"-{t}" for t in before)
+        until = "" if column is None else f"-to-{column}"
+        name = f"round-{1 + len(before)}-{f'fold-{k}' if is_fold else 'all'}{start}{after and f'-after{after}'}{until}"
+        return as_path(self.checkpoint, "checkpoint") / name
 
     def _look_at_folders(self, candidates, parts):
         """Refuse a checkpoint that is damaged in any of its folders before work starts in another one."""
         if self.checkpoint is None:
             return
-        for number, candidate in itertools.product(range(1, 1 + self.rounds), candidates):
-            for k, (train, test) in enumerate(parts):
-                with _named(k, train) if test is not None else nullcontext():
-                    kept_losses(self._folder(candidate, number, k, test is not None))
+        seen = set()
+        for candidate, (k, (train, test)) in itertools.product(candidates, enumerate(parts)):
+            seen.add(folder := self._folder(candidate, (), k, test is not None))
+            with _named(k, train) if test is not None else nullcontext():
+                kept_losses(folder)
+        whole = as_path(self.checkpoint, "checkpoint")
+        for folder in sorted(whole.glob("round-*")) if whole.is_dir() else ():
+            if folder not in seen:  # of further rounds
+                kept_losses(folder)
 
     def _grid(self, prior):
         """Return the ratios of the path from a start."""
-        if np.ndim(self.ratios) == 0:
-            smallest, largest = as_positive(self.smallest_ratio, "smallest_ratio"), 1.0
-            if smallest >= 1:
-                raise InputError(f"smallest_ratio={smallest!r}: it must be smaller than 1, where the grid begins")
-            if prior is not None and smallest < _LARGEST_WITH_PRIOR:
-                largest = _LARGEST_WITH_PRIOR
-            return np.geomspace(largest, smallest, as_count(self.ratios, "ratios"))
-        ratios = as_numbers(self.ratios, "ratios")
-        good = ratios.ndim == 1 and len(ratios) and np.isfinite(ratios).all()
-        if not good or not (ratios > 0).all() or not (np.diff(ratios) < 0).all():
-            raise InputError(
-                f"ratios={shortened(self.ratios)}: it must be a number of values, or falling positive values"
-            )
-        return ratios
+        return grid(self.ratios, self.smallest_ratio, prior is not None)
 
     def _path(self, problem, given, judge, callback, arguments):
         """Return (the path of a problem at these ratios, the scores of its metrics, none without a judge)."""
-        ratios, wanted = _without_leaps(given, 1.0 if problem.prior is None else _LARGEST_WITH_PRIOR)
+        ratios, wanted = without_leaps(given, 1.0 if problem.prior is None else LARGEST_WITH_PRIOR)
         lambdas, of_zero = ratios * scale_of_lambda(problem), problem.triplets.total_weight * problem.loss(0.0)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
         places, scores, path = set(wanted.tolist()), [], None
@@ -450,22 +471,6 @@ def _without_learning(M, tol):
     nothing = {"primal": 0.0, "dual": 0.0, "gap": 0.0, "rounding": 0.0, "n_iter": 0, "passes": 0.0, "seconds": 0.0}
     return Solution(lam=float("inf"), M=M, tol=tol, stopped_by="converged", history={}, screening=[], smoothing=0.0,
                     floor=1.0, **nothing)  # fmt: skip
-
-
-def _without_leaps(ratios, top=1.0):
-    """Return (ratios with steps in between where they are far apart, also from top on; places of the given ones)."""
-    lead = (
-        np.geomspace(top, ratios[0], 2 + int(np.log(top / ratios[0]) / np.log(LEAP)))
-        if ratios[0] < top / LEAP
-        else ratios[:1]
-    )
-    steps = 1 + (-np.diff(np.log(ratios)) / np.log(LEAP)).astype(int)  # from each ratio to the next
-    places = len(lead) - 1 + np.concatenate([[0], np.cumsum(steps)])
-    filled = np.empty(places[-1] + 1)
-    filled[: len(lead)], filled[places] = lead, ratios
-    for t in np.flatnonzero(steps > 1):
-        filled[places[t] : places[t + 1] + 1] = np.geomspace(ratios[t], ratios[t + 1], steps[t] + 1)
-    return filled, places
 
 
 @contextmanager
