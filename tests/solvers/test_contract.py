@@ -262,7 +262,7 @@ class Witness:
     def __getattr__(self, name):
         return getattr(self.monitor, name)
 
-    def saw(self, evaluation, step):
+    def saw(self, evaluation, step, at_least=None):
         engine = self.engine
         dist = engine.distances(engine.cone.project(evaluation.M).factor)
         again = engine.evaluate(evaluation.M, dist, self.lam, self.smoothing)
@@ -270,10 +270,11 @@ class Witness:
         assert evaluation.sums.smoothing == self.smoothing
         assert evaluation.primal == pytest.approx(again.primal, rel=1e-9)
         assert evaluation.gap == pytest.approx(again.gap, rel=1e-3, abs=1e-9 * again.primal)
+        assert at_least is None or at_least <= again.gap + 1e-9 * again.primal
         assert step > 0
         assert self.monitor.passes > self.told
         self.seen, self.told = evaluation, self.monitor.passes
-        self.over = self.monitor.saw(evaluation, step)
+        self.over = self.monitor.saw(evaluation, step, at_least)
         return self.over
 
     def refresh(self, engine, evaluation):

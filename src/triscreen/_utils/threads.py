@@ -226,6 +226,9 @@ class Threads:
 
     def run(self, kind, task, n_chunks):
         """Call ``task(chunk)`` for every chunk in range(n_chunks), in any order, and wait for all."""
+        if n_chunks == 1 and _limit.get() is None:  # as small work is, and there is a lot of it
+            task(0)
+            return
         if self.n_jobs == 1 or n_chunks == 1:
             _Run().work(task, range(n_chunks))
             return

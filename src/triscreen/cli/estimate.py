@@ -47,7 +47,7 @@ def plan_of_fit(single, cv, rounds, starts=1):
     """
     if single:
         return Plan((rounds, rounds), (10 * rounds, 100 * rounds), rounds, (0.0, 0.0))
-    staying, paths = 1 - 1 / cv, (starts * cv + 1) * rounds
+    staying, paths = 1 - 1 / cv, (starts + 2 * (rounds - 1)) * cv + 1
     return Plan(
         tuple(n * paths for n in _LAMBDAS),
         (20 * paths, 60 * paths),

@@ -75,12 +75,13 @@ class TripletMetricCV(LabelledMetric):
         held out), because a choice on a few dozen points is noise. Otherwise as in scikit-learn; an int means
         stratified folds, in the order of the points.
     scoring : str, callable or None
-        None: share of right votes among the nearest 1, 2, ... 7 neighbours, taken together: it ranks metrics as the
-        accuracy does, with less noise. "triplet": share of the held-out points' triplets that are in the right order.
+        None: share of right votes among the nearest 1, 2, ... 7 neighbours, taken together, and a fifth of it the
+        accuracy of ``score_neighbors``: it ranks metrics as the accuracy does, with less noise. "triplet": share of the
+        held-out points' triplets that are in the right order.
         Otherwise a scikit-learn scorer, such as "accuracy", which sees a `KNeighborsClassifier` of ``score_neighbors``
         in the learned space.
     score_neighbors : int
-        Of the accuracy that ``improvement_`` tells of, and of scikit-learn's scorers.
+        Of the accuracy in the score, of the one that ``improvement_`` tells of, and of scikit-learn's scorers.
     one_standard_error : bool
         On each path choose the largest lambda (the simplest metric) whose score is within one standard error of the
         best. Between starts, the simplest one within a quarter of a paired standard error of the best is chosen anyway.
@@ -297,11 +298,10 @@ class TripletMetricCV(LabelledMetric):
         X, y, weights = X[train], y[train], None if weights is None else weights[train]
         Z = self._first_space(X, N, candidate.prior)
         near = self._near if Z is None or self._given is not None else None  # of one search for all parts
-        near = None if near is None else near.part(train)
         # What took its time for one part takes it for all points too: these are not given up for it.
         in_time = nullcontext if judge is None else partial(self._in_time, begin)
         with in_time():
-            T = self._make_triplets(X if Z is None else Z, y, weights, near)
+            T = self._make_triplets(X if Z is None else Z, y, weights, None if near is None else near.part(train))
             problem, *own = self._make_problem(X, T, N)
         share = left + len(candidate.before)
         for number, column in enumerate(candidate.before):

@@ -21,6 +21,7 @@ from triscreen.problem.units import MATRIX, METRIC, POINT, STEP, Units
 from triscreen.triplets import Sums
 
 _NORM_CHUNK = 1 << 18
+_LATER = ("dual_point", "dual", "gap")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,9 @@ class Evaluation(Gap):
         The size of the gradient step to go on with from here, where a solver has found one (inf: none has).
     floor : float
         See `Gap`.
+
+    One that an engine makes has no ``dual_point``, ``dual`` and ``gap`` until somebody asks for one of them: they take
+    an eigendecomposition, and most iterations of a solver do without.
     """
 
     M: np.ndarray
@@ -66,6 +70,19 @@ class Evaluation(Gap):
     weights: np.ndarray | None = field(default=None, repr=False)
     step: float = np.inf
     floor: float = 0.0
+
+    @classmethod
+    def without_dual(cls, later, **known):
+        """Return one whose dual point, dual and gap are what ``later()`` returns, when somebody asks."""
+        made = object.__new__(cls)
+        vars(made).update(known, _later=later)
+        return made
+
+    def __getattr__(self, name):  # of what is not there yet
+        if name not in _LATER or "_later" not in vars(self):
+            raise AttributeError(f"'Evaluation' object has no attribute {name!r}")
+        vars(self).update(zip(_LATER, self._later(), strict=True))
+        return vars(self)[name]
 
     def gradient(self, lam):
         """Return the gradient of the smoothed objective, lam M - pull."""
@@ -158,23 +175,27 @@ class Engine:
             A = self.assemble(pair_weights)
             if self.linear_matrix is not None:
                 A = A + self.linear_matrix
-        pull = self.pull(A, lam)
-        projection = self.cone.project(pull)
-        slack = self.loss.slack(sums)
-        dual_term = self.loss.dual_term(sums) + (1 - 0.5 * self.loss.gamma) * self.linear_weight
-        return Evaluation(
+        pull, loss = self.pull(A, lam), self.loss
+        slack, penalty, linear = loss.slack(sums), self.penalty(M, lam), self._linear_loss(M)
+
+        def later():
+            projection = self.cone.project(pull)
+            dual_term = loss.dual_term(sums) + (1 - 0.5 * loss.gamma) * self.linear_weight
+            gap = slack + self.cone.gap(M, projection, lam)
+            return projection, dual_term - self.dual_penalty(projection, lam), gap
+
+        return Evaluation.without_dual(
+            later,
             M=M,
             dist=dist,
             sums=sums,
             A=A,
             pull=pull,
-            dual_point=projection,
-            objective=self.objective(M, lam, sums),
-            primal=self.loss.value(sums) + self._linear_loss(M) + self.penalty(M, lam),
-            dual=dual_term - self.dual_penalty(projection, lam),
-            gap=slack + self.cone.gap(M, projection, lam),
+            objective=sums.loss + linear + penalty,
+            primal=loss.value(sums) + linear + penalty,
             slack=slack,
             weights=pair_weights,
+            step=np.inf,
             floor=0.0 if self.prior is None else self.prior.floor,
         )
 

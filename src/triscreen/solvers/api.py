@@ -33,6 +33,8 @@ _ASKED_OF_A_PROBLEM = ("triplets", "loss", "cone", "units", "evaluate", "certifi
 AUTO = Screening("mid", every=30, at_start=False)
 # So many seconds after Ctrl-C or the end of max_seconds a certificate of the best point may take.
 _MOMENT = 1.0
+# Up to so many dimensions the history of a solve has the gap of every iteration.
+_EVERY_GAP = 100
 
 
 @interruptible
@@ -103,7 +105,8 @@ def solve(
     max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
     M = _core_start(problem, start)
     wanted, lam = lam, problem.units.into(lam, LAMBDA)
-    monitor = Monitor(problem, lam, tol, max_iter, max_seconds, callback)
+    every_gap = problem.triplets.dim <= _EVERY_GAP
+    monitor = Monitor(problem, lam, tol, max_iter, max_seconds, callback, every_gap)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
     begin = Start.at(problem, M, smoothing, lam0=problem.units.into(lam0, LAMBDA))
     solution = None

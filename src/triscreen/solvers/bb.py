@@ -10,6 +10,8 @@
   the last iterations. Where it would, the step is cut to a minimum along the segment from M to M+: pair distances are
   linear in M, so a search on the segment costs sweeps over triplets and no pair work.
 * eta never exceeds 1/lam, because the objective is lam-strongly convex.
+* An iteration takes one eigendecomposition, that of its step: it bounds the gap from below (`PSD.gap_at_least`), and
+  only where that does not say "not yet" the gap itself is computed, by another one.
 
 References
 ----------
@@ -54,17 +56,16 @@ class BarzilaiBorwein:
 
         eta: the size that the next step had better have; that of the first one, or of the one after the last.
         """
-        size = min(eta, 1.0 / lam)
+        cone, size = engine.cone, min(eta, 1.0 / lam)
         recent = deque([now.objective], maxlen=self.memory)
+        gradient, trial = now.gradient(lam), None
         taken = 0
         while taken < steps:
-            gradient = now.gradient(lam)
-            trial = engine.cone.project(now.M - size * gradient)
-            direction = trial.plus - now.M
-            slope = float(np.vdot(gradient, direction))
+            trial = cone.project(now.M - size * gradient) if trial is None else trial
+            slope = float(np.vdot(gradient, trial.plus - now.M))
             if slope >= 0.0:  # the projected step is zero, or nothing but rounding
                 if size < 1.0 / lam:
-                    size = 1.0 / lam
+                    size, trial = 1.0 / lam, None
                     continue
                 monitor.stop("stalled")
                 return engine, now, eta, True
@@ -72,14 +73,18 @@ class BarzilaiBorwein:
             after, share, sweeps = self.accept(engine, lam, now, trial.plus, dist, slope, max(recent))
             monitor.count(engine.share + (sweeps - 1) * engine.sweep_share)
             taken += 1
-            eta = size = self._next_eta(now, after, lam, gradient, size * share, taken)
-            now = after
+            before, gradient = gradient, after.gradient(lam)
+            eta = size = self._next_eta(after.M - now.M, gradient - before, lam, size * share, taken)
+            now, trial, at_least = after, None, None
             recent.append(now.objective)
-            if monitor.saw(now, eta):
+            if taken < steps and monitor.may_skip_gaps:  # the next projection bounds this gap
+                trial = cone.project(now.M - size * gradient)
+                at_least = now.slack + cone.gap_at_least(now.M, now.target(lam), trial, lam)
+            if monitor.saw(now, eta, at_least):
                 return engine, now, eta, True
             smaller, now = monitor.refresh(engine, now)
             if smaller is not engine:
-                engine = smaller
+                engine, gradient, trial = smaller, now.gradient(lam), None
                 recent.clear()
                 recent.append(now.objective)
         return engine, now, eta, False
@@ -131,9 +136,7 @@ class BarzilaiBorwein:
         return t, sweeps
 
     @staticmethod
-    def _next_eta(now, after, lam, gradient, eta, number):
-        dM = after.M - now.M
-        dG = after.gradient(lam) - gradient
+    def _next_eta(dM, dG, lam, eta, number):
         mm, mg, gg = float(np.vdot(dM, dM)), float(np.vdot(dM, dG)), float(np.vdot(dG, dG))
         if not (mg > 0.0 and gg > 0.0 and np.isfinite(mm)):
             return eta

@@ -9,7 +9,8 @@ iteration and returns when that says True; otherwise it goes on with what ``moni
 returns, a smaller engine where screening has decided triplets. It counts its pair work by ``monitor.count(passes)``, a
 whole evaluation as ``engine.share``, and says ``monitor.stop("stalled")`` before it returns where it can go no further.
 It is run again where a smaller smoothing or another lambda is next; what it then wants to know of its last step size is
-the ``step`` of the evaluation that it returned.
+the ``step`` of the evaluation that it returned. An evaluation's gap costs an eigendecomposition when it is first asked
+for; a solver that knows a lower bound of it may say so, ``monitor.saw(evaluation, step, at_least)``.
 
 It declares what it needs: ``needs = ("triplets",)`` if it looks at triplets one by one, as "dual" does, so that it is
 refused for sets that are never listed; nothing, if it has no such attribute. Nothing it claims is believed: the result
@@ -82,7 +83,8 @@ class Solution(Gap):
         Of the alphas that the solver ended with (for the smoothed hinge its gamma); a later solve may start from there.
     history : dict of arrays
         One entry for the start and one per iteration: n_iter, primal, gap, step, passes, seconds, undecided. A rough
-        walk to a small lam comes before: it is counted, but not in here.
+        walk to a small lam comes before: it is counted, but not in here. With more than 100 features the gap of most
+        iterations is not computed, but proven to be larger than tol: NaN.
     floor : float
         With a prior, what the gap is relative to at least: 1e-3 times the loss of M = 0. Zero without.
     """

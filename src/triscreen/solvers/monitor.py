@@ -25,9 +25,13 @@ class Monitor:
     Only its methods write to it. A solver calls `saw`, `refresh` and `count`, and `stop` if it can go no further.
     """
 
-    def __init__(self, problem, lam, tol, max_iter, max_seconds, callback):
-        """lam: as it is inside; what is told of it, and of step sizes, is the user's."""
+    def __init__(self, problem, lam, tol, max_iter, max_seconds, callback, every_gap=False):
+        """lam: as it is inside; what is told of it, and of step sizes, is the user's.
+
+        every_gap: know the gap of every iteration, not only where it may be small enough.
+        """
         self.problem = problem
+        self.may_skip_gaps = callback is None and not every_gap
         self.max_iter, self.max_seconds, self.callback = max_iter, max_seconds, callback
         self.begin = time.perf_counter()
         self.passes = 0.0
@@ -79,10 +83,13 @@ class Monitor:
         self.stopped_by = None
         self.tol *= 0.5
 
-    def saw(self, evaluation, step):
-        """Record an iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can)."""
+    def saw(self, evaluation, step, at_least=None):
+        """Record an iteration; True: stop (``stopped_by`` says why; None: this smoothing has given what it can).
+
+        at_least: a lower bound of its gap. Where that is too large, the gap is not asked for if ``may_skip_gaps``.
+        """
         self.n_iter += 1
-        return self._record(evaluation, step, self.callback)
+        return self._record(evaluation, step, self.callback, at_least)
 
     def saw_start(self, evaluation, may_sharpen):
         """Record where the solver starts; True: it need not. may_sharpen: is there a smaller smoothing for later?"""
@@ -90,43 +97,45 @@ class Monitor:
         self._last_gain, self._gain_from = self.n_iter, np.inf
         return self._record(evaluation, 0.0, None)
 
-    def _record(self, evaluation, step, callback):
-        self.last = evaluation
-        units = self.problem.units
-        lam, step = units.out(self.lam, LAMBDA), units.out(step, STEP)
-        state = State(lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, self.seconds,
-                      evaluation.floor)  # fmt: skip
+    def _record(self, evaluation, step, callback, at_least=None):
+        self.last, seconds, scale = evaluation, self.seconds, evaluation.scale
+        step = self.problem.units.out(step, STEP)
+        known = at_least is None or not self.may_skip_gaps or at_least <= self.tol * scale
+        known = known or (self._may_sharpen and at_least < 1.25 * evaluation.slack)
+        gap = evaluation.gap if known else np.nan
         if not self._rows or self._rows[-1][0] != self.n_iter:
-            self._rows.append(
-                (state.n_iter, state.primal, state.gap, step, state.passes, state.seconds, self.undecided)
-            )
+            self._rows.append((self.n_iter, evaluation.primal, gap, step, self.passes, seconds, self.undecided))
         if self.best is None or self._is_better(evaluation):
             self.best = evaluation
             if self._screened.is_whole:
                 self.whole = evaluation
-        if evaluation.gap < 0.99 * self._gain_from:
-            self._last_gain, self._gain_from = self.n_iter, evaluation.gap
-        answer = None if callback is None else callback(state)
-        self.wants_stop = wants_stop(answer)
-        if evaluation.within(self.tol):
+        reached = gap if known else at_least
+        if reached < 0.99 * self._gain_from:
+            self._last_gain, self._gain_from = self.n_iter, reached
+        self.wants_stop = callback is not None and wants_stop(callback(self._state(evaluation, step, seconds)))
+        if known and evaluation.within(self.tol):
             self.stopped_by = "converged"
         elif self.wants_stop:
             self.stopped_by = "callback"
         elif self.n_iter >= self.max_iter:
             self.stopped_by = "max_iter"
-        elif self.max_seconds is not None and state.seconds >= self.max_seconds:
+        elif self.max_seconds is not None and seconds >= self.max_seconds:
             self.stopped_by = "max_seconds"
         elif self.n_iter - self._last_gain >= _PATIENCE:
             self.stopped_by = "stalled"
-        sharpen = self._may_sharpen and evaluation.gap - evaluation.slack < 0.25 * evaluation.slack
+        sharpen = self._may_sharpen and known and gap - evaluation.slack < 0.25 * evaluation.slack
         return sharpen or self.stopped_by is not None
 
+    def _state(self, evaluation, step, seconds):
+        lam = self.problem.units.out(self.lam, LAMBDA)
+        return State(lam, self.n_iter, evaluation.primal, evaluation.gap, step, self.passes, seconds, evaluation.floor)
+
     def _is_better(self, evaluation):
-        """A lower objective is better; between objectives that tol does not tell apart, the smaller gap."""
-        slack = self.tol * evaluation.scale
+        """A lower objective is better; between objectives that tol does not tell apart, the smaller gap, if known."""
+        slack = 0.0 if self.may_skip_gaps else self.tol * evaluation.scale
         if evaluation.primal < self.best.primal - slack:
             return True
-        return evaluation.primal <= self.best.primal + slack and evaluation.gap < self.best.gap
+        return slack > 0 and evaluation.primal <= self.best.primal + slack and evaluation.gap < self.best.gap
 
     def refresh(self, engine, evaluation):
         """Screen, if it is due; returns the engine and the evaluation to go on with, the same ones or smaller."""

@@ -17,12 +17,16 @@ from triscreen._kernels.blocks import (
     sweep_blocks,
     undecided_blocks,
 )
+from triscreen._kernels.long_blocks import sweep_long_blocks
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.errors import InputError
 from triscreen.triplets.base import Sums, add_up
 from triscreen.triplets.listed import ListedTriplets
 from triscreen.triplets.pairs import ListedPairs
+
+# Triplets for each pair from which on sweeps go by order.
+_LONG = 14
 
 
 class BlockTriplets(ListedPairs):
@@ -40,6 +44,7 @@ class BlockTriplets(ListedPairs):
         self._count = np.concatenate([[0], np.cumsum(n_positive * n_negative)])
         self.n_triplets = int(self._count[-1])
         self.total_weight = float(self.n_triplets)
+        self._orders = []  # of long blocks: places by distance at the last sweep, one for each thread that sweeps
 
     def identity(self):
         """Return (kind, arrays); see `TripletSet.identity`."""
@@ -65,14 +70,42 @@ class BlockTriplets(ListedPairs):
 
     def sweep(self, dist, smoothing, threads):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
-        bounds = self._chunks()
+        bounds = self._chunks
         pair_weights, sums = np.empty(self.n_pairs), np.zeros((len(bounds) - 1, 2, 3))
+        if self._is_long:
+            return self._sweep_in_order(dist, smoothing, threads, pair_weights, sums)
 
         def task(c):
             sweep_blocks(dist, self._ptr, self._split, smoothing, pair_weights, sums[c], bounds[c], bounds[c + 1])
 
         threads.run("sweep", task, len(sums))
         return Sums(smoothing, *add_up(sums)), pair_weights
+
+    def _sweep_in_order(self, dist, smoothing, threads, pair_weights, sums):
+        try:  # nobody else has it meanwhile
+            order = self._orders.pop()
+        except IndexError:
+            begin = np.where(self._is_positive, self._ptr[self.first], self._split[self.first])
+            order = (np.arange(self.n_pairs) - begin).astype(np.int32)
+        bounds = self._chunks
+
+        def task(c):
+            sweep_long_blocks(
+                dist, self._ptr, self._split, order, smoothing, pair_weights, sums[c], bounds[c], bounds[c + 1]
+            )
+
+        threads.run("sweep", task, len(sums))
+        self._orders.append(order)
+        return Sums(smoothing, *add_up(sums)), pair_weights
+
+    @cached_property
+    def _is_long(self):
+        """Have anchors so many more triplets than pairs that these had better be put in order?"""
+        return self.n_triplets > _LONG * self.n_pairs
+
+    @property
+    def _is_positive(self):
+        return np.arange(self.n_pairs) < self._split[self.first]
 
     @cached_property
     def _list(self):
@@ -98,7 +131,7 @@ class BlockTriplets(ListedPairs):
         """Select the pairs of triplets that are not proven to keep their zone; see `TripletSet.undecided_in`."""
         used = np.empty(self.n_pairs, dtype=bool)
         zones = np.empty(0, dtype=np.int8) if zones is None else zones
-        bounds = self._chunks()
+        bounds = self._chunks
 
         def task(c):
             start, stop = bounds[c], bounds[c + 1]
@@ -118,7 +151,7 @@ class BlockTriplets(ListedPairs):
     def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian times a step."""
         pair_weights = np.empty(self.n_pairs)
-        bounds = self._chunks()
+        bounds = self._chunks
 
         def task(c):
             hessian_blocks(dist, change, self._ptr, self._split, smoothing, pair_weights, bounds[c], bounds[c + 1])
@@ -129,7 +162,7 @@ class BlockTriplets(ListedPairs):
     def restrict(self, selection):
         """Return (the blocks of the selected pairs over the points they need, the numbers of these pairs)."""
         pairs, points, first, second = self._needed(selection)
-        positive = pairs < self._split[self.first[pairs]]
+        positive = self._is_positive[pairs]
         n_positive, n_negative = (np.bincount(first[side], minlength=len(points)) for side in (positive, ~positive))
         return self._share_points(self._like(second, n_positive, n_negative, points), points), pairs
 
@@ -160,7 +193,7 @@ class BlockTriplets(ListedPairs):
 
     def decide(self, values, errors, norms, radius, zones, gamma, threads):
         """Apply the sphere rule to the triplets without a zone; see `TripletSet.decide`."""
-        bounds = self._chunks()
+        bounds = self._chunks
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
 
         def task(c):
@@ -177,6 +210,7 @@ class BlockTriplets(ListedPairs):
         """Return the largest margin over the triplets."""
         return float(largest_margin_blocks(dist, self._ptr, self._split))
 
+    @cached_property
     def _chunks(self):
         """Bounds of chunks of anchors with nearly equal numbers of triplets."""
         chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / max(1, self.n_points))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triscreen._kernels.ordered import decide_ordered, hessian_ordered, sweep_ordered
+from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.triplets._all_distances import grain_of
 from triscreen.triplets.base import NeverListed, Reduction, Sums, add_up
@@ -42,7 +43,7 @@ class OrderedTriplets(NeverListed, BlockTriplets):
     def sweep(self, dist, smoothing, threads, grains=None):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
         pair_weights = np.empty(self.n_pairs)
-        bounds = self._chunks()
+        bounds = self._chunks
         sums = np.zeros((len(bounds) - 1, 2, 3))
         grains = grains or self._grains(dist, smoothing)
         arguments = (dist, self._ptr, self._split, self.anchor_weights, *grains)
@@ -56,7 +57,7 @@ class OrderedTriplets(NeverListed, BlockTriplets):
     def hessian_weights(self, dist, change, smoothing, threads):
         """Return the pair weights of the loss's Hessian times a step."""
         pair_weights = np.empty(self.n_pairs)
-        bounds = self._chunks()
+        bounds = self._chunks
         arguments = (dist, change, self._ptr, self._split, self.anchor_weights, *self._grains(dist, smoothing))
 
         def task(c):
@@ -68,7 +69,7 @@ class OrderedTriplets(NeverListed, BlockTriplets):
     def reduce(self, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
         """Let go what is decided in two balls at once; see `NeverListed.reduce`."""
         used = np.empty(self.n_pairs, dtype=bool)
-        bounds = self._chunks()
+        bounds = self._chunks
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
         lengths = ends[0] if max(radii) == 0 else self.euclid(threads) * (1 + 1e-12) + offset
         grains = self._grains(ends[0], smoothing)
@@ -104,7 +105,9 @@ class OrderedTriplets(NeverListed, BlockTriplets):
         grain, one, width = grain_of(float(np.abs(dist).max(initial=0.0)), smoothing, self._most)
         return one, width, grain, smoothing
 
+    @cached_property
     def _chunks(self):
+        """Bounds of chunks of anchors with nearly equal numbers of pairs."""
         chunks = count_chunks(self.n_points, _WORK * self.n_pairs / max(1, self.n_points))
         bounds = np.searchsorted(self._ptr, chunk_bounds(self.n_pairs, chunks), side="left")
         bounds[0], bounds[-1] = 0, self.n_points
