@@ -16,6 +16,7 @@ from triscreen._utils.validation import shortened
 from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.engine import Engine
+from triscreen.problem.prior import check_metric
 
 NAMES = ("identity", "within")
 # Of the mean variance within classes, in the place of so much of their covariance.
@@ -38,7 +39,7 @@ def check_start(prior, name="prior", names=NAMES):
                 "sklearn.frozen.FrozenEstimator(metric), or metric.get_mahalanobis_matrix()"
             )
         return
-    if np.ndim(prior) not in (1, 2):
+    if _ndim(prior) not in (1, 2):
         raise InputError(f"{name}={shortened(prior)}: it must be {known} in a sklearn.frozen.FrozenEstimator")
 
 
@@ -46,7 +47,7 @@ def name_of(prior):
     """Return what a table calls a start."""
     if prior is None:
         return "none"
-    return prior if isinstance(prior, str) else "array" if isinstance(prior, np.ndarray | list | tuple) else "metric"
+    return prior if isinstance(prior, str) else "array" if _unfrozen(prior) is prior else "metric"
 
 
 def make_start(prior, X, y, cone):
@@ -58,11 +59,9 @@ def make_start(prior, X, y, cone):
         return np.ones(dim) if cone == "diagonal" else np.eye(dim)
     if isinstance(prior, str):
         return within_class(X, y, cone)
-    metric, kind = _unfrozen(prior), make_cone(cone)
+    metric = _unfrozen(prior)
     N = metric.get_mahalanobis_matrix() if hasattr(metric, "get_mahalanobis_matrix") else prior
-    N = kind.check(N, dim, "prior")
-    kind.check_positive(N, "prior")
-    return N if N.any() else None
+    return check_metric(N, make_cone(cone), dim)
 
 
 @single_threaded_blas()
@@ -144,6 +143,14 @@ def scaled_start(N, X, T, loss, n_jobs):
         )
         return None, 0.0
     return s * N, s
+
+
+def _ndim(prior):
+    """Return how many axes an array has; 0 for what is none, such as rows of different lengths."""
+    try:
+        return np.ndim(prior)
+    except ValueError:
+        return 0
 
 
 def _unfrozen(prior):

@@ -159,7 +159,7 @@ class Problem(Engine):
                 f"{_LARGEST_GAMMA:g} only"
             )
         self.n_points, self.n_features = X.shape
-        N = check_prior(prior, cone, self.n_features)
+        N = check_prior(prior, cone, X)
         self._elements = _ELEMENTS + (_OF_PRIOR if N is not None else 0)
         self._check_memory(cone, triplets, threads.n_jobs)
         if self.memory_budget is not None:
@@ -260,11 +260,12 @@ class Problem(Engine):
         S_+ / lam exactly. It is 0, with a warning, where S has no positive part: then M* = 0 for every lambda.
 
         With a prior N it is the lambda at which the optimum is proven to lie within 1 % of |N| of it; 0, with a
-        warning, where N satisfies every triplet: then M* = N for every lambda.
+        warning, where N satisfies every triplet, or those that it does not cancel out: then M* = N for every lambda.
         """
         if self._lambda_max == 0 and self.prior is not None:
+            why = "satisfies every triplet" if self.at_prior.sums.loss == 0 else "is pulled nowhere by the triplets"
             warnings.warn(
-                "the prior satisfies every triplet: it is optimal for every lambda",
+                f"the prior {why}: it is optimal for every lambda",
                 DegenerateProblemWarning,
                 stacklevel=3,
             )
