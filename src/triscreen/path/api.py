@@ -143,6 +143,7 @@ def solve_path(
                 grid = GuaranteedGrid(problem, lambdas, lambda_max, ratio, guarantee, n_lambdas, tol)
     except OutOfTime:
         raise OutOfTime(f"max_seconds={max_seconds:g}: it was over before lambda_max was known; allow more") from None
+    problem.check_path(grid.most)
     walk = Walk(problem, solver_object, screening_object, tol, max_iter)
     rows, ended = [], None
     opened = nullcontext()
