@@ -142,3 +142,12 @@ def test_a_table_calls_every_kind_of_array_an_array():
     frame = pytest.importorskip("pandas").DataFrame(np.eye(13))
     named = {"array": [frame, np.eye(13), np.eye(13).tolist()], "metric": [FrozenEstimator(ts.TripletMetric())]}
     assert all(name_of(start) == name for name, starts in named.items() for start in starts)
+
+
+@pytest.mark.parametrize("eps", [1e-8, 1e-16, 1e-30])
+def test_one_pair_of_almost_equal_points_does_not_blow_up_the_scale(eps):
+    """Only an enormous scale would give the first comparison a margin of 1, and nothing could be solved there."""
+    points = np.array([[0.0], [eps], [2 * eps], [1.0], [1.1], [5.0]])
+    model = ts.ComparisonMetric(preprocessor=points, prior="identity").fit([[0, 1, 2], [3, 4, 5], [4, 3, 5]])
+    assert model.converged_
+    assert model.prior_scale_ <= 1e12

@@ -23,6 +23,8 @@ NAMES = ("identity", "within")
 SHRINKAGE = 0.1
 # A scale may lose so much of the total weight against the best one.
 _NEARLY = 1e-3
+# Squared distances at a scale are at most so large: rounding must leave something of the 1 that margins are held to.
+_LONGEST = 1e12
 
 
 def check_start(prior, name="prior", names=NAMES):
@@ -108,10 +110,11 @@ def scale_of(N, X, T, loss, n_jobs):
     slope = look(0.0)[1]
     if not slope < 0:
         return 0.0
-    low, high = 0.0, weight / -slope  # where the mean margin is 1
+    most = _LONGEST / (4 * engine.triplets.largest_square)
+    low, high = 0.0, min(weight / -slope, most)  # where the mean margin is 1
     value, slope = look(high)
-    while slope < 0 and value > _NEARLY * weight:
-        low, high = high, 2 * high
+    while slope < 0 and value > _NEARLY * weight and high < most:
+        low, high = high, min(2 * high, most)
         value, slope = look(high)
     least = value
     for _ in range(40):  # the minimum lies between the two
