@@ -91,3 +91,13 @@ def test_a_budget_that_is_too_small_is_refused_before_any_search(asked):
     assert done.code == 2
     assert "memory_budget=1e+04" in done.err
     assert asked == []
+
+
+def test_a_prior_takes_its_bytes(tmp_path):
+    np.savez(tmp_path / "points.npz", X=RNG.normal(size=(200, 40)), y=np.arange(200) % 3)
+
+    def told(verb, *more):
+        return json.loads(invoke(verb, tmp_path / "points.npz", *more, "--dry-run", "--json").out)["bytes"]
+
+    assert told("path", "--prior", "identity") >= told("path") + 150 * 8 * 40**2
+    assert told("fit") > told("fit", "--candidates", "none") + 8 * 8 * 40**2

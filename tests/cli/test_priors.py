@@ -125,10 +125,11 @@ def test_a_fit_that_is_no_better_than_euclid_says_so(given, tmp_path):
         (("--prior", "{other}"), "knows no feature 'a': it is about x, y"),
         (("--prior", "{negative}", "--lam", "1"), "prior='{negative}': its metric has the eigenvalue -1"),
         (("--prior", "{full}", "--cone", "diagonal"), "prior='{full}': its metric has entries off its diagonal"),
+        (("--prior", "{huge}"), "prior='{huge}': its metric has a largest magnitude of 1e+200: it must lie between"),
     ],
 )  # fmt: skip
 def test_what_is_refused(given, tmp_path, words, said):
-    names = {name: tmp_path / name for name in ("wide", "scaling", "other", "negative", "full")}
+    names = {name: tmp_path / name for name in ("wide", "scaling", "other", "negative", "full", "huge")}
     X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
     ts.save(np.eye(3), names["wide"])
     scaling = ts.Scaling().fit(X, feature_names=["x", "y"])
@@ -137,6 +138,7 @@ def test_what_is_refused(given, tmp_path, words, said):
 
     ts.save(make_model(scaling, ts.TripletMetric(2).fit(X, y)), names["other"])
     ts.save(-np.eye(2), names["negative"])
+    ts.save(1e200 * np.eye(2), names["huge"])
     ts.save(np.array([[2.0, 1.0], [1.0, 2.0]]), names["full"])
     files = {**given, **names}
     words = [word.format(**files) for word in words]

@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import scale
 
 import triscreen as ts
-from triscreen.estimators.starts import make_start, moved, scale_of, within_class
+from triscreen.estimators.starts import make_start, moved, name_of, scale_of, within_class
 
 X, Y = load_wine(return_X_y=True)
 X = scale(X)
@@ -116,3 +116,38 @@ def test_what_is_no_start_is_refused_in_a_sentence(prior, said):
 def test_neighbors_is_a_choice_of_two():
     with pytest.raises(ts.InputError, match="neighbors='metric'"):
         ts.TripletMetric(neighbors="metric").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("prior", "said"),
+    [
+        ([[1.0, 0.0], [0.0]], r"prior=\[\[1.0, 0.0\], \[0.0\]\]: it must be None, 'identity', 'within', an array or"),
+        (1e200 * np.eye(13), r"prior has a largest magnitude of 1e\+200: it must lie between 1e-150 and 1e\+150"),
+        (1e-200 * np.eye(13), "prior has a largest magnitude of 1e-200: it must lie between"),
+    ],
+)
+def test_rows_of_different_lengths_and_numbers_beyond_all_are_no_start(prior, said):
+    with pytest.raises(ts.InputError, match=said):
+        ts.TripletMetric(prior=prior).fit(X, Y)
+
+
+def test_an_array_may_have_any_scale_for_points_of_any_scale():
+    """Its scale is chosen anyway."""
+    a = ts.TripletMetric(prior=np.eye(13)).fit(X * 2.0**150, Y)
+    b = ts.TripletMetric(prior="identity").fit(X, Y)
+    assert a.prior_scale_ * 2.0**300 == pytest.approx(b.prior_scale_, rel=1e-9)
+
+
+def test_a_table_calls_every_kind_of_array_an_array():
+    frame = pytest.importorskip("pandas").DataFrame(np.eye(13))
+    named = {"array": [frame, np.eye(13), np.eye(13).tolist()], "metric": [FrozenEstimator(ts.TripletMetric())]}
+    assert all(name_of(start) == name for name, starts in named.items() for start in starts)
+
+
+@pytest.mark.parametrize("eps", [1e-8, 1e-16, 1e-30])
+def test_one_pair_of_almost_equal_points_does_not_blow_up_the_scale(eps):
+    """Only an enormous scale would give the first comparison a margin of 1, and nothing could be solved there."""
+    points = np.array([[0.0], [eps], [2 * eps], [1.0], [1.1], [5.0]])
+    model = ts.ComparisonMetric(preprocessor=points, prior="identity").fit([[0, 1, 2], [3, 4, 5], [4, 3, 5]])
+    assert model.converged_
+    assert model.prior_scale_ <= 1e12

@@ -127,6 +127,17 @@ def test_the_papers_rule_ends_the_path_and_the_safeguards_do():
     assert ts.solve_path(case.problem, lambda_max=3.0, n_lambdas=2).lambdas == pytest.approx([3.0, 2.7])
 
 
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+def test_a_prior_that_no_triplet_feels_does_not_end_a_path_at_once(cone):
+    """A tenth of a tiny prior is gone long before the loss moves, and a loss that does not move looks settled."""
+    case = make_case(2, cone=cone)
+    N = 1e-3 * (np.ones(3) if cone == "diagonal" else np.eye(3))
+    problem = ts.Problem(case.X, ts.given_triplets(case.indices), cone=cone, prior=N)
+    path = ts.solve_path(problem, ratio=0.5)
+    assert path.losses[-1] < 0.9 * problem.triplets.total_weight * problem.loss(0.0)
+    assert np.linalg.norm(path.M(-1)) > 10 * np.linalg.norm(N)
+
+
 def test_a_problem_without_a_path_says_so():
     X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0], [0.1, 0.0], [0.0, 0.1]])
     problem = ts.Problem(X, ts.given_triplets([[0, 1, 3], [0, 2, 4]]))

@@ -121,3 +121,22 @@ def test_lmnn_in_many_dimensions_has_no_array_of_points_times_neighbours_times_d
     X, T = make("lmnn", 300, 60, 20)
     ((_, taken),) = peaks([("magnitude", lambda: T.over(X[T.point_ids]).magnitude(None, None))])
     assert taken < 8 * 300 * 60 * 20 / 2
+
+
+@pytest.mark.filterwarnings("ignore::triscreen.ConvergenceWarning")
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+def test_a_path_with_a_prior_has_room_for_its_metrics_or_is_refused(cone):
+    X, T = make("knn", 80, 30, 3)
+    N = np.full(30, 0.01) if cone == "diagonal" else 0.01 * np.eye(30)
+    few = smallest(X, T, cone=cone, prior=N)
+    kept = ts.Problem(X, T, cone=cone, prior=N).estimate().bytes_per_lambda
+    assert kept == 8 * N.size
+    assert ts.Problem(X, T, cone=cone).estimate().bytes_per_lambda == 0
+    tight = ts.Problem(X, T, cone=cone, prior=N, memory_budget=few, n_jobs=2)
+    with pytest.raises(ts.InputError, match=r"memory_budget=\S+: 176 metrics of full rank"):
+        ts.solve_path(tight)
+    wide = ts.Problem(X, T, cone=cone, prior=N, memory_budget=few + 178 * kept, n_jobs=2)
+    paths = []
+    ((_, taken),) = peaks([("path", lambda: paths.append(ts.solve_path(wide, tol=1e-3)))])
+    assert len(paths[0]) > 40
+    assert taken + T.nbytes <= wide.memory_budget + SLACK

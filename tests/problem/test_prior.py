@@ -208,3 +208,26 @@ def test_what_is_no_prior_is_refused_in_a_sentence(prior, cone, said):
 def test_it_is_a_keyword():
     with pytest.raises(TypeError):
         ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]), None, "psd", None, None, "identity")
+
+
+def test_a_prior_that_contradictions_leave_where_it_is_is_not_said_to_satisfy_them():
+    problem = ts.Problem([[0.0], [0.1], [0.2]], ts.given_triplets([[0, 1, 2], [0, 2, 1]]), prior=[[1.0]])
+    with pytest.warns(ts.DegenerateProblemWarning, match="pulled nowhere by the triplets: it is optimal"):
+        assert problem.lambda_max() == 0
+    assert ts.solve_path(problem).M(0).item() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e60, 1e-60])
+@pytest.mark.parametrize("size", [1e-170, 1e-100, 1e100, 1e170])
+def test_a_prior_of_no_ordinary_size_for_its_points_is_refused_in_a_sentence(size, scale):
+    X = np.random.default_rng(0).normal(size=(5, 3)) * scale
+    with pytest.raises(ts.InputError, match=r"prior has a largest magnitude of \S+: .*it must lie between \S+ and \S+"):
+        ts.Problem(X, ts.given_triplets([[0, 1, 2], [3, 2, 1]]), prior=np.diag([size / scale**2] * 3))
+
+
+def test_the_error_of_a_prior_covers_eigenvalues_below_zero():
+    """What is accepted need not be positive semi-definite to the last digit; distances are those of its projection."""
+    N = np.diag([1.0, 1.0, -9e-14])
+    X = np.random.default_rng(0).normal(size=(6, 3))
+    prior = ts.Problem(X, ts.given_triplets([[0, 1, 2], [3, 4, 5]]), prior=N).prior
+    assert np.linalg.norm(prior.core - prior.factor @ prior.factor.T) <= prior.error

@@ -18,13 +18,14 @@ _START, _STEP = (1.0, 4.0), (0.01, 0.04)
 class Plan:
     """What a command does, from the least to the most of it.
 
-    Lambdas, passes, searches among all points, and scores of as many points.
+    Lambdas, passes, searches among all points, and scores of as many points; metrics that are kept at a time.
     """
 
     lambdas: tuple
     passes: tuple
     searches: float
     scores: tuple
+    kept: int = 0
 
     def seconds(self, a_pass, a_search):
         """Return the least and the most that it takes."""
@@ -37,7 +38,7 @@ class Plan:
 
 def plan_of_path(test_share):
     """Return what a path does; the points that are held out are scored along it."""
-    return Plan((100, 150), (100, 400), 1.0, tuple(n * test_share / (1 - test_share) for n in _SHOWN))
+    return Plan((100, 150), (100, 400), 1.0, tuple(n * test_share / (1 - test_share) for n in _SHOWN), kept=150)
 
 
 def plan_of_fit(single, cv, rounds, starts=1):
@@ -53,11 +54,14 @@ def plan_of_fit(single, cv, rounds, starts=1):
         (20 * paths, 60 * paths),
         1 + (rounds - 1) * (1 + cv * staying**2),
         tuple(n * rounds * staying for n in _LAMBDAS),
+        kept=_LAMBDAS[1],
     )
 
 
-def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json):
-    """Print what a command takes."""
+def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json, prior=False):
+    """Print what a command takes; prior: is there a metric to begin with?"""
+    import numpy as np
+
     from triscreen.problem import Problem
     from triscreen.problem.losses import loss_of
     from triscreen.triplets import given_triplets
@@ -65,7 +69,13 @@ def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json):
 
     plan = replace(plan, searches=0.0) if kind == "all" or data.rows is not None else plan
     T = given_triplets(data.rows) if data.rows is not None else sketched_triplets(data.X, data.y, kind, k)
-    found = Problem(data.X, T, loss_of(gamma), cone, n_jobs=jobs, memory_budget=budget).estimate()
+    limits, dim = {"n_jobs": jobs, "memory_budget": budget}, data.X.shape[1]
+    size = float(np.abs(data.X - data.X.mean(axis=0)).max())
+    N = (
+        (np.ones(dim) if cone == "diagonal" else np.eye(dim)) / size**2 if prior and size > 0 else None
+    )  # like any other
+    found = Problem(data.X, T, loss_of(gamma), cone, **limits, prior=N).estimate()
+    found = replace(found, bytes=found.bytes + plan.kept * found.bytes_per_lambda, bytes_per_lambda=0)
     a_search = 0.0
     if data.rows is None and (plan.searches or any(plan.scores)):
         a_search = search_seconds(data.X, data.y, k, jobs, (True,) if kind == "lmnn" else (True, False))

@@ -125,7 +125,7 @@ def path(
     start = read_start(prior, "prior", scaling, points.feature_names, cone.value)
     if dry_run:
         with about(points.name):
-            return estimate(plan_of_path(test_share), *wanted, json)
+            return estimate(plan_of_path(test_share), *wanted, json, start is not None)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
         problem = _problem(*wanted, start)
     with resumable(folder, checkpoint is not None, quiet) as kept:
@@ -226,7 +226,8 @@ def fit(
     if dry_run:
         plan = plan_of_fit(single, cv or 5, rounds, len(starts))
         with about(points.name):
-            return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json)
+            prior = any(start is not None for start in starts)
+            return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json, prior)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}

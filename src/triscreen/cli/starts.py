@@ -49,13 +49,13 @@ def read_start(word, name, scaling, feature_names, cone):
 
 
 def _checked(M, cone, file, name):
-    """Return a metric as an element of the cone, or refuse what is none, by the name of its file."""
+    """Return a metric as an element of the cone (zero: None), or refuse what is none, by the name of its file."""
+    from triscreen.problem.prior import check_metric
+
     try:
-        M = cone.check(M, len(M), name)
-        cone.check_positive(M, name)
+        return check_metric(M, cone, len(M))
     except InputError as err:
-        raise InputError(f"{name}={file!r}: its metric {str(err).removeprefix(name).strip()}") from None
-    return M
+        raise InputError(f"{name}={file!r}: its metric {str(err).removeprefix('prior').strip()}") from None
 
 
 def _content(file, name):

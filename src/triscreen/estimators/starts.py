@@ -16,12 +16,15 @@ from triscreen._utils.validation import shortened
 from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.engine import Engine
+from triscreen.problem.prior import check_metric
 
 NAMES = ("identity", "within")
 # Of the mean variance within classes, in the place of so much of their covariance.
 SHRINKAGE = 0.1
 # A scale may lose so much of the total weight against the best one.
 _NEARLY = 1e-3
+# Squared distances at a scale are at most so large: rounding must leave something of the 1 that margins are held to.
+_LONGEST = 1e12
 
 
 def check_start(prior, name="prior", names=NAMES):
@@ -38,7 +41,7 @@ def check_start(prior, name="prior", names=NAMES):
                 "sklearn.frozen.FrozenEstimator(metric), or metric.get_mahalanobis_matrix()"
             )
         return
-    if np.ndim(prior) not in (1, 2):
+    if _ndim(prior) not in (1, 2):
         raise InputError(f"{name}={shortened(prior)}: it must be {known} in a sklearn.frozen.FrozenEstimator")
 
 
@@ -46,7 +49,7 @@ def name_of(prior):
     """Return what a table calls a start."""
     if prior is None:
         return "none"
-    return prior if isinstance(prior, str) else "array" if isinstance(prior, np.ndarray | list | tuple) else "metric"
+    return prior if isinstance(prior, str) else "array" if _unfrozen(prior) is prior else "metric"
 
 
 def make_start(prior, X, y, cone):
@@ -58,11 +61,9 @@ def make_start(prior, X, y, cone):
         return np.ones(dim) if cone == "diagonal" else np.eye(dim)
     if isinstance(prior, str):
         return within_class(X, y, cone)
-    metric, kind = _unfrozen(prior), make_cone(cone)
+    metric = _unfrozen(prior)
     N = metric.get_mahalanobis_matrix() if hasattr(metric, "get_mahalanobis_matrix") else prior
-    N = kind.check(N, dim, "prior")
-    kind.check_positive(N, "prior")
-    return N if N.any() else None
+    return check_metric(N, make_cone(cone), dim)
 
 
 @single_threaded_blas()
@@ -109,10 +110,11 @@ def scale_of(N, X, T, loss, n_jobs):
     slope = look(0.0)[1]
     if not slope < 0:
         return 0.0
-    low, high = 0.0, weight / -slope  # where the mean margin is 1
+    most = _LONGEST / (4 * engine.triplets.largest_square)
+    low, high = 0.0, min(weight / -slope, most)  # where the mean margin is 1
     value, slope = look(high)
-    while slope < 0 and value > _NEARLY * weight:
-        low, high = high, 2 * high
+    while slope < 0 and value > _NEARLY * weight and high < most:
+        low, high = high, min(2 * high, most)
         value, slope = look(high)
     least = value
     for _ in range(40):  # the minimum lies between the two
@@ -144,6 +146,14 @@ def scaled_start(N, X, T, loss, n_jobs):
         )
         return None, 0.0
     return s * N, s
+
+
+def _ndim(prior):
+    """Return how many axes an array has; 0 for what is none, such as rows of different lengths."""
+    try:
+        return np.ndim(prior)
+    except ValueError:
+        return 0
 
 
 def _unfrozen(prior):

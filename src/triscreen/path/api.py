@@ -85,7 +85,8 @@ def solve_path(
         Falling. By default the path starts at ``lambda_max`` and goes down by ``ratio`` until the loss settles: the
         paper's rule (the loss falls by less than 1 % of itself per unit of relative change of lambda), once it is below
         90 % of its first value; or until the loss is zero, or lambda has come down to lambda_max * 1e-8. With a prior
-        it starts there, and the rule holds once the metric has moved away by a tenth of the prior.
+        it starts there, and the rule holds once the metric has moved away by a tenth of the prior and the loss is below
+        90 % of that of M = 0.
     lambda_max : float, optional
         By default `Problem.lambda_max`.
     ratio : float
@@ -142,6 +143,7 @@ def solve_path(
                 grid = GuaranteedGrid(problem, lambdas, lambda_max, ratio, guarantee, n_lambdas, tol)
     except OutOfTime:
         raise OutOfTime(f"max_seconds={max_seconds:g}: it was over before lambda_max was known; allow more") from None
+    problem.check_path(grid.most)
     walk = Walk(problem, solver_object, screening_object, tol, max_iter)
     rows, ended = [], None
     opened = nullcontext()

@@ -43,6 +43,7 @@ class Grid:
     def __init__(self, problem, lambdas, lambda_max, ratio, n_lambdas, tol):
         self.tol, self._weight = tol, problem.triplets.total_weight
         self._prior_size = None if problem.prior is None else float(np.linalg.norm(problem.prior.matrix))
+        self._loss_of_zero = self._weight * problem.loss(0.0)
         self.lambdas = None
         self.ratio = _as_ratio(ratio)
         self.n_lambdas = as_count(n_lambdas, "n_lambdas", none="no limit")
@@ -127,7 +128,8 @@ class Grid:
         """Has something happened since the first lambda? Before, the paper's rule would end a path at once."""
         if self._prior_size is None:
             return last.loss < 0.9 * first.loss
-        return np.sqrt(last.size) > 0.1 * self._prior_size
+        # A tenth of a prior so small that no triplet feels it is nothing, either.
+        return np.sqrt(last.size) > 0.1 * self._prior_size and last.loss < 0.9 * self._loss_of_zero
 
 
 class GuaranteedGrid(Grid):

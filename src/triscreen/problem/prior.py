@@ -35,6 +35,10 @@ _CROSS = 1e-12
 CLOSE = 0.01
 # A gap is relative to no less than this share of the loss of M = 0.
 _FLOOR = 1e-3
+# The square of a metric must be a number.
+_LARGEST = 1e150
+# Squared distances under a prior, which are compared with 1: beyond these, lambda_max is no number to work with.
+_SHORTEST, _LONGEST = 1e-30, 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,17 +69,40 @@ class Prior:
     floor: float
 
 
-def check_prior(prior, cone, n_features):
-    """Return N as an array, or None for none (zero is none), or refuse what is no element of the cone."""
+def check_prior(prior, cone, X):
+    """Return N as an array, or None for none (zero is none), or refuse what is no prior for points like these."""
     if prior is None:
         return None
+    dim = X.shape[1]
     if isinstance(prior, str):
         if prior != "identity":
             raise InputError(f"prior={prior!r}: prior must be None, 'identity' or an array")
-        return np.ones(n_features) if cone.name == "diagonal" else np.eye(n_features)
-    N = cone.check(prior, n_features, "prior")
+        N = np.ones(dim) if cone.name == "diagonal" else np.eye(dim)
+    else:
+        N = check_metric(prior, cone, dim)
+    with np.errstate(over="ignore"):
+        size = float((X.max(axis=0) - X.min(axis=0)).max())
+    if N is not None and 0 < size < np.inf:
+        _check_size(N, _SHORTEST / size / size, _LONGEST / size / size, f"for points that are {size:.3g} apart ")
+    return N
+
+
+def check_metric(N, cone, dim):
+    """Return an array as an element of the cone, or None for zero, or refuse what is none; its scale may be any."""
+    N = cone.check(N, dim, "prior")
+    if not N.any():
+        return None
+    _check_size(N, 1 / _LARGEST, _LARGEST)
     cone.check_positive(N, "prior")
-    return N if N.any() else None
+    return N
+
+
+def _check_size(N, low, high, why=""):
+    largest = float(np.abs(N).max())
+    if not low <= largest <= high:
+        raise InputError(
+            f"prior has a largest magnitude of {largest:.3g}: {why}it must lie between {low:.3g} and {high:.3g}"
+        )
 
 
 def is_apart(N, basis):
@@ -96,6 +123,8 @@ def make_prior(N, cone, basis, units, zero_loss):
         crossing = 2 * float(np.linalg.norm(across))
         rest = rest - basis @ across
         outside = units.out(0.5 * (rest + rest.T) - 0.5 * ((rest @ basis) @ basis.T + basis @ (rest @ basis).T), METRIC)
-    size = float(np.linalg.norm(inside))
-    error = crossing + (16 * (len(N) + 4) * size + 32 * len(core) * trace(core)) * U
-    return Prior(core, cone.project(core).factor, outside, N, error, _FLOOR * zero_loss)
+    size, projection = float(np.linalg.norm(inside)), cone.project(core)
+    # What is accepted as positive semi-definite may have eigenvalues below zero by more than rounding leaves here.
+    negative = float(np.linalg.norm(projection.negative[0]))
+    error = crossing + negative + (16 * (len(N) + 4) * size + 32 * len(core) * trace(core)) * U
+    return Prior(core, projection.factor, outside, N, error, _FLOOR * zero_loss)

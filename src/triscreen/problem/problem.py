@@ -84,17 +84,22 @@ class Estimate:
         Of the problem and the most that a solve or a path takes beside it: no more than the memory budget.
     seconds : float
         One pass: loss, gradient, dual and gap over all triplets.
+    bytes_per_lambda : int
+        With a prior, what a path keeps for each of its lambdas on top of that: a metric of full rank. Without one it is
+        0, for a rank that is often small.
     """
 
     n_triplets: int
     n_pairs: int
     bytes: int
     seconds: float
+    bytes_per_lambda: int = 0
 
     def __str__(self):
+        kept = f", {self.bytes_per_lambda / 1e6:.3g} MB for each lambda of a path" if self.bytes_per_lambda else ""
         return (
             f"{self.n_triplets:,} triplets over {self.n_pairs:,} pairs: about {self.seconds:.2g} s a pass and "
-            f"{self.bytes / 1e6:.3g} MB"
+            f"{self.bytes / 1e6:.3g} MB{kept}"
         )
 
 
@@ -159,7 +164,7 @@ class Problem(Engine):
                 f"{_LARGEST_GAMMA:g} only"
             )
         self.n_points, self.n_features = X.shape
-        N = check_prior(prior, cone, self.n_features)
+        N = check_prior(prior, cone, X)
         self._elements = _ELEMENTS + (_OF_PRIOR if N is not None else 0)
         self._check_memory(cone, triplets, threads.n_jobs)
         if self.memory_budget is not None:
@@ -260,11 +265,12 @@ class Problem(Engine):
         S_+ / lam exactly. It is 0, with a warning, where S has no positive part: then M* = 0 for every lambda.
 
         With a prior N it is the lambda at which the optimum is proven to lie within 1 % of |N| of it; 0, with a
-        warning, where N satisfies every triplet: then M* = N for every lambda.
+        warning, where N satisfies every triplet, or those that it does not cancel out: then M* = N for every lambda.
         """
         if self._lambda_max == 0 and self.prior is not None:
+            why = "satisfies every triplet" if self.at_prior.sums.loss == 0 else "is pulled nowhere by the triplets"
             warnings.warn(
-                "the prior satisfies every triplet: it is optimal for every lambda",
+                f"the prior {why}: it is optimal for every lambda",
                 DegenerateProblemWarning,
                 stacklevel=3,
             )
@@ -400,7 +406,12 @@ class Problem(Engine):
             n_pairs=self.triplets.n_pairs,
             bytes=int(self._bytes(self.cone, self.triplets, self.threads.n_jobs, rows=None)),
             seconds=min(seconds) * self.triplets.n_pairs / max(1, triplets.n_pairs),
+            bytes_per_lambda=self._bytes_per_lambda,
         )
+
+    @property
+    def _bytes_per_lambda(self):
+        return 0 if self.prior is None else 8 * int(np.prod(self.shape))
 
     def _bytes(self, cone, triplets, n_jobs, rows=1):
         return self._bytes_of_points(cone) + triplets.bytes_needed(dim=self.n_features, n_jobs=n_jobs, rows=rows)
@@ -417,6 +428,18 @@ class Problem(Engine):
             raise InputError(
                 f"memory_budget={self.memory_budget:.3g}: {what} looks at triplets one by one, which takes about "
                 f"{needed:.3g} bytes for {self.triplets.n_triplets} of them; raise the budget"
+            )
+
+    def check_path(self, n_lambdas):
+        """Refuse a path of so many lambdas (None: nobody knows) whose metrics the memory budget does not allow."""
+        if self.memory_budget is None or n_lambdas is None:
+            return
+        kept = n_lambdas * self._bytes_per_lambda
+        needed = kept + self._bytes(self.cone, self.triplets, self.threads.n_jobs, rows=None)
+        if kept and needed > self.memory_budget:
+            raise InputError(
+                f"memory_budget={self.memory_budget:.3g}: {n_lambdas} metrics of full rank, which they are with a "
+                f"prior, bring a path to about {needed:.3g} bytes; raise the budget, or ask for fewer lambdas"
             )
 
     def _check_memory(self, cone, triplets, n_jobs):
