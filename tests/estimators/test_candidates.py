@@ -215,3 +215,38 @@ def test_a_resumed_choice_is_the_same(tmp_path, rounds):
     for name in ("alone", "scores"):
         assert np.array_equal(model.candidates_[name], whole.candidates_[name], equal_nan=True)
     assert np.array_equal(model.components_, whole.components_)
+
+
+def test_euclid_has_all_its_directions_and_is_no_choice_where_fewer_are_wanted():
+    Z = np.hstack([np.random.default_rng(0).normal(size=(len(X), 3)), X])
+    few = ts.TripletMetricCV(cv=3, ratios=2, n_components=2, candidates=("identity",)).fit(Z, Y)
+    assert few.chosen_ == "identity"
+    whole = ts.TripletMetricCV(cv=3, ratios=2, candidates=("identity",)).fit(Z, Y)
+    assert np.array_equal(few.candidates_["alone"][0], whole.candidates_["alone"][0])
+
+
+def test_a_fold_without_points_is_refused_in_a_sentence():
+    with pytest.raises(ts.InputError, match="fold 0 has 178 points to learn from and 0 to score"):
+        ts.TripletMetricCV(cv=[(np.arange(178), np.array([], dtype=int))]).fit(X, Y)
+
+
+def test_a_fold_that_time_did_not_allow_does_not_rule_out_every_path(monkeypatch):
+    walk = ts.TripletMetricCV._walk
+
+    def late(self, candidate, N, k, *more, **named):
+        if k == 2:
+            raise ts.OutOfTime("the time is over")
+        return walk(self, candidate, N, k, *more, **named)
+
+    Z = X * np.random.default_rng(0).uniform(0.01, 5, 13)
+    assert ts.TripletMetricCV(cv=3, ratios=3, candidates=(None,)).fit(Z, Y).best_index_ >= 0
+    monkeypatch.setattr(ts.TripletMetricCV, "_walk", late)
+    assert ts.TripletMetricCV(cv=3, ratios=3, candidates=(None,)).fit(Z, Y).best_index_ >= 0
+
+
+def test_a_start_whose_path_was_dropped_is_still_tried_alone():
+    noise = np.random.default_rng(0).normal(size=(len(X), 1))
+    bad = np.diag([1.0] + [0.01] * 13)  # sees little but the noise
+    model = ts.TripletMetricCV(cv=6, ratios=[0.03], candidates=("within", bad)).fit(np.hstack([noise, X]), Y)
+    assert model.candidates_["dropped"].tolist() == [0, 0, 3]
+    assert not np.isnan(model.candidates_["alone"]).any()

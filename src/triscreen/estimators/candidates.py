@@ -98,20 +98,27 @@ def drop_hopeless(candidates, done, leader=None):
             candidate.dropped = done
 
 
-def choose_candidate(candidates, euclid, one_standard_error):
+def choose_candidate(candidates, euclid, one_standard_error, with_euclid=True):
     """Return (the candidate, the column of its path; None: alone); (None, None): Euclid.
 
     The simplest first: Euclid, the starts alone, their paths, the path from no start, and last further rounds. euclid:
-    array of shape (n_folds, 2), its score and accuracy.
+    array of shape (n_folds, 2), its score and accuracy; it is no choice where fewer directions are wanted, because it
+    has no order among its own.
     """
     scores = {c.name: c.filled() for c in candidates}
     columns = {name: choose(filled[:, :, 0], one_standard_error) for name, filled in scores.items()}
     paths = sorted((c for c in candidates if not c.dropped), key=lambda c: (len(c.before), c.prior is None))
-    alone = [(c, None) for c in candidates if c.prior is not None and c.name != "identity" and not c.before]
-    options = [(None, None), *alone, *((c, columns[c.name]) for c in paths)]
+    alone = [(c, None) for c in candidates if c.prior is not None and not _is_identity(c) and not c.before]
+    options = [*([(None, None)] if with_euclid else []), *alone, *((c, columns[c.name]) for c in paths)]
     seen = [euclid if c is None else c.alone if t is None else scores[c.name][:, t] for c, t in options]
-    folds = ~np.isnan(np.stack([scores[:, 0] for scores in seen])).all(axis=0)  # without those that time did not allow
+    # Without the folds that time did not allow: where no path was walked, if any was anywhere.
+    walked = ~np.isnan(np.stack([scores[c.name][:, columns[c.name], 0] for c in paths])).all(axis=0)
+    folds = walked if walked.any() else np.ones(len(euclid), dtype=bool)
     return options[choose_start([scores[folds, 0] for scores in seen])]
+
+
+def _is_identity(candidate):
+    return isinstance(candidate.prior, str) and candidate.prior == "identity"
 
 
 def improvement(chosen, euclid):

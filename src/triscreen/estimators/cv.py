@@ -6,28 +6,20 @@ import itertools
 import logging
 import os
 import time
-import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
 from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
-from triscreen.errors import (
-    ConvergenceWarning,
-    DegenerateProblemWarning,
-    InputError,
-    NoAnchorWarning,
-    OutOfTime,
-    SmallClassWarning,
-)
+from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
+from triscreen.estimators.folds import make_folds, named
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
 from triscreen.estimators.starts import check_start, make_start, moved
@@ -40,8 +32,6 @@ from triscreen.solvers import Solution
 
 # Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
 _ROUGH, _DONE = 0.02, 0.02
-# Folds are repeated until so many predictions are held out, so many times at most.
-_PREDICTIONS, _REPEATS = 1000, 4
 # The path of a fold ends after so many scores in a row behind the best.
 _PATIENCE = 2
 STARTS = (None, "identity", "within")
@@ -220,7 +210,7 @@ class TripletMetricCV(LabelledMetric):
         X, y, weights = self._check(X, y, sample_weight)
         _check_arrays(priors, X, y, self.cone)
         given = given_neighbours(self.triplets, neighbors, y)
-        folds = self._folds(X, y, groups)
+        folds = make_folds(self.cv, X, y, groups)
         starts = Candidate.all_of(priors, self._grid, len(folds))
         parts = [*folds, (np.arange(len(X)), None)]
         self._look_at_folders(starts, parts)
@@ -231,13 +221,16 @@ class TripletMetricCV(LabelledMetric):
             how = (parts, X, y, weights, begin, tell)
             for k in range(len(folds)):
                 euclid[k] = self._try_fold(starts, k, *how)
-                drop_hopeless(starts, k + 1)
-            chosen, column = choose_candidate(starts, euclid, one_standard_error)
+                if k + 1 < len(folds):  # there is something to save
+                    drop_hopeless(starts, k + 1)
+            cut = self.n_components is not None and self.n_components < X.shape[1]
+            choice = partial(choose_candidate, starts, euclid, one_standard_error, not cut)
+            chosen, column = choice()
             for _ in range(1, self.rounds):
                 if column is None:
                     break
                 starts.append(self._next_round(chosen, column, *how))
-                chosen, column = choose_candidate(starts, euclid, one_standard_error)
+                chosen, column = choice()
                 if chosen is not starts[-1]:
                     break
             self._keep(chosen or starts[0], chosen, column, euclid)
@@ -260,12 +253,16 @@ class TripletMetricCV(LabelledMetric):
         (train, test), n_folds = parts[k], len(parts) - 1
         data = (X[train], y[train], X[test], y[test])
         left = sum(not c.dropped for c in starts) * (n_folds - k) + 1
-        for candidate in [c for c in starts if not c.dropped]:
+        for candidate in starts:
             since = time.perf_counter()
+            with named(k, train):
+                N = make_start(candidate.prior, X[train], y[train], self.cone)
+                candidate.alone[k] = self._score(_components(N, X.shape[1]), data)
+            if candidate.dropped:  # its path, but alone it may still be the best
+                candidate.seconds += time.perf_counter() - since
+                continue
             try:
-                with _named(k, train):
-                    N = make_start(candidate.prior, X[train], y[train], self.cone)
-                    candidate.alone[k] = self._score(_components(N, X.shape[1]), data)
+                with named(k, train):
                     judge = partial(self._score, data=data)
                     _, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
             except OutOfTime:
@@ -278,7 +275,7 @@ class TripletMetricCV(LabelledMetric):
             candidate.scores[k, : len(scores)] = np.reshape(scores, (-1, 2))
             _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
                       candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
-        return self._score(np.eye(X.shape[1]), data)
+        return self._score(np.eye(X.shape[1]), data, whole=True)
 
     def _next_round(self, chosen, column, parts, *how):
         """Return the candidate whose neighbours are chosen again, by the metrics at this column of a path."""
@@ -363,19 +360,6 @@ class TripletMetricCV(LabelledMetric):
         if not (self.checkpoint is None or isinstance(self.checkpoint, str | os.PathLike)):
             raise InputError(f"checkpoint={shortened(self.checkpoint)}: checkpoint must be the path of a folder")
 
-    def _folds(self, X, y, groups):
-        """Return the (train, test) rows of every fold."""
-        try:
-            splitter = _many_folds(y) if self.cv is None else check_cv(self.cv, y, classifier=True)
-            folds = [(train, test) for train, test in splitter.split(X, y, groups)]
-        except (ValueError, TypeError) as err:
-            if isinstance(err, InputError):
-                raise
-            raise InputError(f"cv={shortened(self.cv)}: {err}") from None
-        if not folds:
-            raise InputError(f"cv={shortened(self.cv)}: it gives no folds (a generator can be used once only)")
-        return folds
-
     def _folder(self, candidate, before, k, is_fold, column=None):
         """Return the folder of a path's own checkpoint, which comes after these rounds (and ends at this column)."""
         start = "" if candidate.prior is None else "-" + candidate.start.replace(" ", "-")
@@ -391,7 +375,7 @@ class TripletMetricCV(LabelledMetric):
         seen = set()
         for candidate, (k, (train, test)) in itertools.product(candidates, enumerate(parts)):
             seen.add(folder := self._folder(candidate, (), k, test is not None))
-            with _named(k, train) if test is not None else nullcontext():
+            with named(k, train) if test is not None else nullcontext():
                 kept_losses(folder)
         whole = as_path(self.checkpoint, "checkpoint")
         for folder in sorted(whole.glob("round-*")) if whole.is_dir() else ():
@@ -430,10 +414,13 @@ class TripletMetricCV(LabelledMetric):
             scores += [judge(path.components(t)) for t in done_ones[len(scores) :]]
         return path.take(done_ones), scores
 
-    def _score(self, L, data):
-        """Return (score, accuracy, or with another scorer its score again) of one metric on held-out points."""
+    def _score(self, L, data, whole=False):
+        """Return (score, accuracy, or with another scorer its score again) of one metric on held-out points.
+
+        whole: of all its directions, whatever ``n_components`` says; Euclid has no order among its own.
+        """
         X, y, X_test, y_test = data
-        L = L[: self.n_components]
+        L = L if whole else L[: self.n_components]
         Z, Z_test = X @ L.T, X_test @ L.T
         if self.scoring is None:
             return vote_scores(Z, y, Z_test, y_test, self.score_neighbors, self.n_jobs)
@@ -454,13 +441,6 @@ def _check_arrays(priors, X, y, cone):
         raise InputError(f"candidates: {error}") from None
 
 
-def _many_folds(y):
-    """Return the folds where none are asked for."""
-    most = int(np.unique(y, return_counts=True)[1].max())
-    repeats = int(np.clip(np.ceil(_PREDICTIONS / len(y)), 1, _REPEATS))
-    return RepeatedStratifiedKFold(n_splits=max(2, min(5, most)), n_repeats=repeats, random_state=0)
-
-
 def _components(N, dim):
     """Return L with L'L = N; of Euclid where there is no start."""
     return np.eye(dim) if N is None else components_of(N)
@@ -471,15 +451,3 @@ def _without_learning(M, tol):
     nothing = {"primal": 0.0, "dual": 0.0, "gap": 0.0, "rounding": 0.0, "n_iter": 0, "passes": 0.0, "seconds": 0.0}
     return Solution(lam=float("inf"), M=M, tol=tol, stopped_by="converged", history={}, screening=[], smoothing=0.0,
                     floor=1.0, **nothing)  # fmt: skip
-
-
-@contextmanager
-def _named(k, train):
-    """Within a fold: errors say which one it was; warnings are left to the fit on all points."""
-    with warnings.catch_warnings():
-        for category in (ConvergenceWarning, SmallClassWarning, NoAnchorWarning, DegenerateProblemWarning):
-            warnings.simplefilter("ignore", category)
-        try:
-            yield
-        except InputError as error:
-            raise InputError(f"fold {k} of cv ({len(train)} points to learn from): {error}") from None

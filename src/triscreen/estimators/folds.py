@@ -1,0 +1,60 @@
+"""The folds of a cross-validation, and what is said of them."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
+
+from triscreen._utils.validation import shortened
+from triscreen.errors import (
+    ConvergenceWarning,
+    DegenerateProblemWarning,
+    InputError,
+    NoAnchorWarning,
+    SmallClassWarning,
+)
+
+# Folds are repeated until so many predictions are held out, so many times at most.
+_PREDICTIONS, _REPEATS = 1000, 4
+
+
+def make_folds(cv, X, y, groups):
+    """Return the (train, test) rows of every fold; cv: as for `TripletMetricCV`."""
+    try:
+        splitter = _many_folds(y) if cv is None else check_cv(cv, y, classifier=True)
+        folds = [(train, test) for train, test in splitter.split(X, y, groups)]
+    except (ValueError, TypeError) as err:
+        if isinstance(err, InputError):
+            raise
+        raise InputError(f"cv={shortened(cv)}: {err}") from None
+    if not folds:
+        raise InputError(f"cv={shortened(cv)}: it gives no folds (a generator can be used once only)")
+    for k, (train, test) in enumerate(folds):
+        if not len(train) or not len(test):
+            raise InputError(
+                f"cv={shortened(cv)}: fold {k} has {len(train)} points to learn from and {len(test)} to score, and "
+                "needs both"
+            )
+    return folds
+
+
+def _many_folds(y):
+    """Return the folds where none are asked for."""
+    most = int(np.unique(y, return_counts=True)[1].max())
+    repeats = int(np.clip(np.ceil(_PREDICTIONS / len(y)), 1, _REPEATS))
+    return RepeatedStratifiedKFold(n_splits=max(2, min(5, most)), n_repeats=repeats, random_state=0)
+
+
+@contextmanager
+def named(k, train):
+    """Within a fold: errors say which one it was; warnings are left to the fit on all points."""
+    with warnings.catch_warnings():
+        for category in (ConvergenceWarning, SmallClassWarning, NoAnchorWarning, DegenerateProblemWarning):
+            warnings.simplefilter("ignore", category)
+        try:
+            yield
+        except InputError as error:
+            raise InputError(f"fold {k} of cv ({len(train)} points to learn from): {error}") from None
