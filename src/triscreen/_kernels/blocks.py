@@ -20,6 +20,7 @@ The norm is bounded by pairs alone: |H|^2 = |u|^4 + |v|^4 - 2 (u'v)^2 <= |u|^4 +
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from triscreen._kernels.common import SUMS, UNDECIDED, compiled, join, off_zone, sphere_rule
 
@@ -165,45 +166,90 @@ def off_zone_blocks(dist, ptr, split, zones, smoothing):
     return False
 
 
-@compiled(fastmath=SUMS)
+@njit(inline="always")
+def _stays(low_1, high_1, low_2, high_2, reach, error, low, both):
+    """Do margins between these bounds, at the two ends of a tube, stay above 1 or below low while they move by reach?
+
+    ``reach`` is the square of that. One test for one triplet and for many at once: rounding is monotone, so whatever is
+    true of bounds is true of each margin between them.
+    """
+    above = (low_1 if low_1 < low_2 else low_2) - 1.0 - error
+    below = low - (high_1 if high_1 > high_2 else high_2) - error
+    away = below if both & (below > above) else above
+    return (away > 0.0) & (away * away > reach)
+
+
+@compiled()
 def undecided_blocks(
-    first_end, second_end, squares, ptr, split, radius, error, low, both, zones, offset, used, start, stop
+    first, second, squares, ptr, split, radius, error, low, both, zones, offset, used, start, stop
 ):  # fmt: skip
     """used[p] = 1 for every pair of an anchor's triplets that are not proven to keep their zone.
 
     Proven: above 1 everywhere, or (if ``both``) below ``low`` everywhere, or decided in zones (if there are any; the
-    anchors' first triplet is number ``offset``). ``squares`` are the pairs' |delta|^4.
+    anchors' first triplet is number ``offset``). ``first`` and ``second`` are the distances at the two ends, and
+    ``squares`` the pairs' |delta|^4.
+
+    Each positive pair is tried with all negative ones at once, then each negative pair with all positive ones that are
+    left. Only triplets of two pairs that are left are looked at one by one, some tenth of them.
     """
     square = radius * radius
     longest = 0
     for i in range(start, stop):
-        longest = max(longest, ptr[i + 1] - split[i])
-    flags = np.empty(longest)
+        longest = max(longest, ptr[i + 1] - ptr[i])
+    rows, columns, seen = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.bool_)
+    far_1, far_2, far = np.empty(longest), np.empty(longest), np.empty(longest)
     t = offset
-    has_zones = zones.size > 0
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
-        width = end - middle
-        flags[:width] = 0.0
-        a, b, far = first_end[middle:end], second_end[middle:end], squares[middle:end]
+        n_rows = n_columns = 0
+        low_1 = low_2 = np.inf
+        high_1 = high_2 = -np.inf
+        most = 0.0
+        for n in range(middle, end):
+            a, b, c = first[n], second[n], squares[n]
+            low_1 = a if a < low_1 else low_1
+            high_1 = a if a > high_1 else high_1
+            low_2 = b if b < low_2 else low_2
+            high_2 = b if b > high_2 else high_2
+            most = c if c > most else most
+            used[n] = False
         for p in range(begin, middle):
-            pa, pb, near = first_end[p], second_end[p], squares[p]
+            a, b = first[p], second[p]
+            reach = square * (most + squares[p])
+            used[p] = False
+            rows[n_rows] = p
+            n_rows += not _stays(low_1 - a, high_1 - a, low_2 - b, high_2 - b, reach, error, low, both)
+        if n_rows > 0:
+            low_1 = low_2 = np.inf
+            high_1 = high_2 = -np.inf
             most = 0.0
-            for n in range(width):
-                one = a[n] - pa
-                two = b[n] - pb
-                above = min(one, two) - 1.0 - error
-                below = low - max(one, two) - error
-                away = max(above, below) if both else above
-                flag = 0.0 if (away > 0.0) & (away * away > square * (far[n] + near)) else 1.0
-                if has_zones and zones[t + n] != UNDECIDED:
-                    flag = 0.0
-                flags[n] = max(flags[n], flag)
-                most = max(most, flag)
-            t += width
-            used[p] = most > 0.0
-        for n in range(width):
-            used[middle + n] = flags[n] > 0.0
+            for r in range(n_rows):
+                a, b, c = first[rows[r]], second[rows[r]], squares[rows[r]]
+                low_1 = a if a < low_1 else low_1
+                high_1 = a if a > high_1 else high_1
+                low_2 = b if b < low_2 else low_2
+                high_2 = b if b > high_2 else high_2
+                most = c if c > most else most
+            for n in range(middle, end):
+                a, b, c = first[n], second[n], squares[n]
+                reach = square * (c + most)
+                columns[n_columns], seen[n_columns] = n, False
+                far_1[n_columns], far_2[n_columns], far[n_columns] = a, b, c
+                n_columns += not _stays(a - high_1, a - low_1, b - high_2, b - low_2, reach, error, low, both)
+        for r in range(n_rows):
+            a, b, c, hit = first[rows[r]], second[rows[r]], squares[rows[r]], False
+            place = t + (rows[r] - begin) * (end - middle) - middle
+            for k in range(n_columns):
+                one, two, reach = far_1[k] - a, far_2[k] - b, square * (far[k] + c)
+                flag = not _stays(one, one, two, two, reach, error, low, both)
+                if zones.size > 0:
+                    flag &= zones[place + columns[k]] == UNDECIDED
+                seen[k] |= flag
+                hit |= flag
+            used[rows[r]] = hit
+        for k in range(n_columns):
+            used[columns[k]] = seen[k]
+        t += (middle - begin) * (end - middle)
 
 
 @compiled()
