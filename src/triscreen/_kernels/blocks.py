@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from triscreen._kernels.common import SUMS, UNDECIDED, compiled, join, off_zone, sphere_rule
+from triscreen._kernels.common import LINEAR, SUMS, UNDECIDED, ZERO, compiled, join, off_zone
 
 
 @compiled(fastmath=SUMS)
@@ -110,31 +110,160 @@ def block_pairs(ptr, split, keep, positive, negative):
 
 
 @compiled()
-def sphere_blocks(values, errors, ptr, split, norms, radius, gamma, zones, counts, start, stop, offset):
-    """The sphere rule for the anchors start <= i < stop of a block set; offset: their first triplet."""
+def sphere_blocks(
+    values, errors, lengths, ptr, split, norms, radius, gamma, zones, whole, counts, start, stop, offset
+):  # fmt: skip
+    """The sphere rule for the anchors start <= i < stop of a block set; offset: their first triplet.
+
+    A positive pair is tried with all negative ones at once, by |H| <= |u|^2 + |v|^2 (``lengths`` are the pairs'
+    |delta|^2, or more); whole[p] is the zone of all its triplets where that tells. The others are looked at one by one,
+    with their own norms.
+    """
     t = offset
+    limit = 1.0 - gamma
     for i in range(start, stop):
-        for p in range(ptr[i], split[i]):
-            for n in range(split[i], ptr[i + 1]):
-                if zones[t] == UNDECIDED:
-                    error = errors[p] + errors[n]
-                    sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)
-                t += 1
+        middle, end = split[i], ptr[i + 1]
+        width = end - middle
+        far, doubts = values[middle:end], errors[middle:end]
+        lowest, highest = np.inf, -np.inf
+        for n in range(middle, end):
+            doubt = errors[n] + radius * lengths[n]
+            low, high = values[n] - doubt, values[n] + doubt
+            lowest = low if low < lowest else lowest
+            highest = high if high > highest else highest
+            whole[n] = UNDECIDED
+        for p in range(ptr[i], middle):
+            value, error = values[p], errors[p]
+            doubt = error + radius * lengths[p]
+            zone = (
+                ZERO if lowest - (value + doubt) > 1.0 else LINEAR if highest - (value - doubt) < limit else UNDECIDED
+            )
+            whole[p] = zone
+            own, here = norms[t : t + width], zones[t : t + width]
+            n_linear = n_zero = 0
+            if zone != UNDECIDED:
+                fresh = 0
+                for n in range(width):
+                    fresh += here[n] == UNDECIDED
+                    here[n] = here[n] if here[n] != UNDECIDED else zone
+                counts[zone - LINEAR] += fresh
+            else:
+                for n in range(width):
+                    margin = far[n] - value
+                    doubt = (error + doubts[n]) + radius * own[n]
+                    is_zero = margin - doubt > 1.0
+                    is_linear = (margin + doubt < limit) & (not is_zero)
+                    open_ = here[n] == UNDECIDED
+                    n_zero += is_zero & open_
+                    n_linear += is_linear & open_
+                    here[n] = here[n] if not open_ else ZERO * is_zero + LINEAR * is_linear
+                counts[0] += n_linear
+                counts[1] += n_zero
+            t += width
 
 
 @compiled()
-def block_used(ptr, split, keep, used):
-    """Mark the pairs of those triplets of a block set that the mask keeps."""
-    t = 0
+def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, counts, start, stop, offset):
+    """What goes of the anchors start <= i < stop of a block set, when triplets go none of whose pairs is needed.
+
+    used[p] = 1 for the pairs of undecided triplets; a triplet stays if both of its pairs do. weights: what those that
+    go in zone L give to the pairs. Added to counts: how many stay, how many go in zone L, and how many (at least) go
+    whose alpha at these distances is not that of their zone.
+    """
+    inverse = 1.0 / smoothing
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, ptr[i + 1] - split[i])
+    columns, every = np.empty(longest, np.int64), np.arange(longest)
+    t = offset
+    for i in range(start, stop):
+        begin, middle, end = ptr[i], split[i], ptr[i + 1]
+        width = end - middle
+        nearest, farthest = np.inf, -np.inf
+        for n in range(middle, end):
+            used[n] = False
+            weights[n] = 0.0
+            nearest = dist[n] if dist[n] < nearest else nearest
+            farthest = dist[n] if dist[n] > farthest else farthest
+        needed, first = used[middle:end], t
+        n_used = 0
+        for p in range(begin, middle):
+            used[p] = False
+            if whole[p] == UNDECIDED:
+                here, any_here = zones[t : t + width], False
+                for n in range(width):
+                    is_open = here[n] == UNDECIDED
+                    any_here |= is_open
+                    needed[n] |= is_open
+                used[p] = any_here
+                n_used += any_here
+            t += width
+        n_columns = 0
+        for n in range(width):
+            columns[n_columns] = n
+            n_columns += not needed[n]
+        counts[0] += n_used * (width - n_columns)
+        t, all_linear = first, 0
+        for p in range(begin, middle):
+            zone, near, linear = whole[p], dist[p], 0
+            if zone == LINEAR:
+                all_linear += 1
+                linear = width
+                counts[2] += off_zone(farthest - near, zone, inverse)
+            elif zone == ZERO:
+                counts[2] += off_zone(nearest - near, zone, inverse)
+            else:
+                which, count = (columns, n_columns) if used[p] else (every, width)
+                for k in range(count):
+                    n = middle + which[k]
+                    zone = zones[t + which[k]]
+                    counts[2] += off_zone(dist[n] - near, zone, inverse)
+                    if zone == LINEAR:
+                        linear += 1
+                        weights[n] += 1.0
+            counts[1] += linear
+            weights[p] = -linear
+            t += width
+        for n in range(middle, end):
+            weights[n] += all_linear
+
+
+@compiled()
+def narrow_blocks(ptr, split, second, used, pairs, seconds, sizes, points):
+    """List the used pairs of a block set, and their second points; returns how many there are.
+
+    ``sizes[i]`` are how many positive and negative ones an anchor has, points[i] = 1 for the points that they need.
+    """
+    count = 0
+    points[:] = False
     for i in range(split.size):
-        used[split[i] : ptr[i + 1]] = False
+        begin = count
+        for p in range(ptr[i], ptr[i + 1]):
+            if p == split[i]:
+                sizes[i, 0] = count - begin
+            pairs[count], seconds[count] = p, second[p]
+            points[second[p]] |= used[p]
+            count += used[p]
+        if split[i] == ptr[i + 1]:
+            sizes[i, 0] = count - begin
+        sizes[i, 1] = count - begin - sizes[i, 0]
+        points[i] |= count > begin
+    return count
+
+
+@compiled()
+def kept_blocks(ptr, split, used, zones, norms, kept_zones, kept_norms):
+    """Copy zones and norms of the triplets of a block set whose two pairs are both used."""
+    t = 0
+    place = 0
+    for i in range(split.size):
+        width = ptr[i + 1] - split[i]
         for p in range(ptr[i], split[i]):
-            here = False
-            for n in range(split[i], ptr[i + 1]):
-                here |= keep[t]
-                used[n] |= keep[t]
-                t += 1
-            used[p] = here
+            if used[p]:
+                for n in range(width):
+                    kept_zones[place], kept_norms[place] = zones[t + n], norms[t + n]
+                    place += used[split[i] + n]
+            t += width
 
 
 @compiled()
@@ -150,20 +279,6 @@ def block_hull(ptr, split, used, numbers):
                         numbers[n_found] = t + n - split[i]
                         n_found += 1
             t += ptr[i + 1] - split[i]
-
-
-@compiled()
-def off_zone_blocks(dist, ptr, split, zones, smoothing):
-    """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
-    t = 0
-    inverse = 1.0 / smoothing
-    for i in range(split.size):
-        for p in range(ptr[i], split[i]):
-            for n in range(split[i], ptr[i + 1]):
-                if off_zone(dist[n] - dist[p], zones[t], inverse):
-                    return True
-                t += 1
-    return False
 
 
 @njit(inline="always")

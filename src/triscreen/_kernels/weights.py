@@ -1,4 +1,4 @@
-"""Work per pair weight."""
+"""Work per pair on what is known of it: its weight, its distances under several metrics, their errors."""
 
 from __future__ import annotations
 
@@ -27,3 +27,17 @@ def strayed_weights(own, other, squares, noise, out):
                 count += 1
         out[p] = away
     return count, size, lost
+
+
+@compiled()
+def add_distances(dist, reach, coefficient, step, relative, values, errors):
+    """Add coefficient times the distances to values, and what may be wrong with that to errors.
+
+    A distance D of a pair with |x_a| + |x_b| = reach is off by 2 sqrt(D) E + E^2 + relative D, E = step reach
+    (`triscreen.problem.rounding`).
+    """
+    size = abs(coefficient)
+    for p in range(dist.size):
+        far, off = dist[p], step * reach[p]
+        values[p] += coefficient * far
+        errors[p] += size * (2.0 * sqrt(max(far, 0.0)) * off + off * off + relative * abs(far))
