@@ -38,14 +38,26 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
         negative = dist[middle:end]
         negative_weights = pair_weights[middle:end]
-        negative_weights[:] = 0.0
-        nearest = np.inf
+        nearest, farthest = np.inf, -np.inf
         for n in range(end - middle):
-            nearest = min(nearest, negative[n])
+            nearest = negative[n] if negative[n] < nearest else nearest
+            farthest = negative[n] if negative[n] > farthest else farthest
+            negative_weights[n] = 0.0
+        spare = 0.0  # how much farther than the nearest
+        for n in range(end - middle):
+            spare += negative[n] - nearest
+        n_linear = 0
         for p in range(begin, middle):
             positive = dist[p]
             total = 0.0
-            if nearest - positive < 1.0:  # otherwise every triplet of this pair has zero loss
+            most = 1.0 - (nearest - positive)
+            if not most > 0.0:  # every triplet of this pair has zero loss
+                total = 0.0
+            elif (1.0 - (farthest - positive)) * inverse >= 1.0:  # every one is linear
+                total = end - middle
+                loss += total * (most - half) - spare
+                n_linear += 1
+            else:
                 for n in range(end - middle):
                     b = 1.0 - (negative[n] - positive)
                     a = b * inverse
@@ -57,6 +69,8 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
                     negative_weights[n] += a
             pair_weights[p] = -total
             linear += total
+        for n in range(end - middle):
+            negative_weights[n] += n_linear
         part[0], part[1], part[2] = loss, linear, spread
         join(sums, part)
 
