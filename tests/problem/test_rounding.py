@@ -59,7 +59,7 @@ def test_the_constant_matrix_of_a_reduced_problem(cone):
         if screener.engine is problem:
             continue
         gone = screener.zones == 1
-        gone[screener._numbers] = False
+        gone[screener.numbers] = False
         i, j, k = problem.triplets.indices()[gone].T
         u, v = X[i] - X[k], X[i] - X[j]
         exact = u.T @ u - v.T @ v

@@ -61,18 +61,16 @@ def test_by_difference_and_by_sum_agree_within_their_bounds_and_once_more(cone, 
         margins = dist[negative] - dist[positive]
         zones = np.where(margins < 1 - gamma, rules.LINEAR, np.where(margins > 1, rules.ZERO, rules.UNDECIDED))
         zones[: triplets.n_triplets // 2] = rules.UNDECIDED
-        kept, pairs, numbers = triplets.take(zones == rules.UNDECIDED)
-        gone = zones.copy()
-        gone[numbers] = rules.UNDECIDED
-        linear = gone == rules.LINEAR
-        less = engine.restrict(kept, pairs)
-        by_sum = fix_by_sum(engine, less, linear)
+        left = triplets.let_go(zones.astype(np.int8), dist, gamma)
+        pairs, less = left.pairs, engine.restrict(left.triplets, left.pairs)
+        assert not left.strays
+        by_sum = fix_by_sum(engine, less, left)
         error = engine.rounding.matrix(e.A, e.sums.alpha)
         swept = less.sweep(dist[pairs], gamma)
         by_difference = fix_by_difference(less, swept, e.A, error, by_sum.linear_weight)
         before = 0 if engine.linear_matrix is None else engine.linear_matrix
         apart = np.linalg.norm(by_sum.linear_matrix - by_difference.linear_matrix)
-        assert linear.any()
+        assert left.linear > 0
         assert np.linalg.norm(by_sum.linear_matrix - before) > 0
         assert apart <= by_sum.rounding.linear_error + by_difference.rounding.linear_error
         for made in (by_sum, by_difference):

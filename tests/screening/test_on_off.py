@@ -118,7 +118,7 @@ def test_the_reduced_problem_is_the_one_the_paper_defines(cone, gamma, bound):
             X = random_metric(seed, 4, cone, 0.3)
             margins = np.einsum("tij,ij->t", H, np.diag(X) if cone == "diagonal" else X)
             gone = np.ones(len(zones), dtype=bool)
-            gone[slice(None) if screener._numbers is None else screener._numbers] = False
+            gone[slice(None) if screener.numbers is None else screener.numbers] = False
             loss = np.where(gone & (zones == 1), 1 - gamma / 2 - margins, loss_values(margins, gamma))
             loss = np.where(gone & (zones == 2), 0.0, loss)
             want = case.w @ loss + lam / 2 * np.sum(X * X)
@@ -215,7 +215,7 @@ def test_the_linear_part_is_summed_up_rightly(cone, gamma, carried):
         assert decided > 0
     assert screener.engine is not problem
     linear = screener.zones == 1
-    linear[screener._numbers] = False  # those still in the engine
+    linear[screener.numbers] = False  # those still in the engine
     want = np.einsum("t,tij->ij", case.w * linear, H)
     want = np.diag(want) if cone == "diagonal" else want
     assert screener.engine.linear_matrix == pytest.approx(want, abs=1e-10 * np.abs(want).max())

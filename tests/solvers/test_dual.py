@@ -121,8 +121,10 @@ def test_an_engine_with_fixed_triplets(cone):
     free[linear] = False
     assert len(linear) > 3
     assert not free.all()
-    kept, pairs, numbers = case.problem.triplets.take(free)
-    assert np.array_equal(numbers, np.flatnonzero(free))
+    T = case.problem.triplets
+    left = T.let_go(np.where(free, 0, 2).astype(np.int8), np.zeros(T.n_pairs), 1.0)
+    kept, pairs = left.triplets, left.pairs
+    assert np.array_equal(left.numbers(), np.flatnonzero(free))
     H = np.einsum("t,tij->ij", case.w[linear], matrices(case.X, case.indices[linear]))
     H = np.diag(H).copy() if cone == "diagonal" else H
     problem = case.problem

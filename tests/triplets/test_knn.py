@@ -130,7 +130,8 @@ def test_a_smaller_set_has_the_kept_triplets_and_says_which_they_are(seed, share
     X, y = rng_data(seed)
     T = ts.knn_triplets(X, y, 4)
     whole, keep = T.indices(), np.random.default_rng(seed).random(T.n_triplets) < share
-    smaller, pairs, numbers = T.take(keep)
+    left = T.let_go(np.where(keep, 0, 2).astype(np.int8), np.zeros(T.n_pairs), 1.0)
+    smaller, pairs, numbers = left.triplets, left.pairs, left.numbers()
     near = {(i, j) for i, j, _ in whole[keep]}
     far = {(i, k) for i, _, k in whole[keep]}
     stays = [t for t, (i, j, k) in enumerate(whole) if (i, j) in near and (i, k) in far]

@@ -109,13 +109,16 @@ def test_a_smaller_set_has_its_own_points():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 4)), np.arange(30) % 3
     T = ts.knn_triplets(X, y, 3).over(X)
-    smaller, pairs, numbers = T.take(np.arange(T.n_triplets) % 40 == 0)
+    zones = np.where(np.arange(T.n_triplets) % 40 == 0, 0, 2).astype(np.int8)
+    left = T.let_go(zones, np.zeros(T.n_pairs), 1.0)
+    smaller, pairs, numbers = left.triplets, left.pairs, left.numbers()
     assert smaller.n_points < 30
     assert np.array_equal(smaller.points, X[smaller.point_ids])
     assert np.array_equal(smaller.indices(), T.indices()[numbers])
     assert np.array_equal(smaller.euclid(Threads(1)), T.euclid(Threads(1))[pairs])
     assert np.array_equal(smaller.reach(), T.reach()[pairs])
-    again, *_ = smaller.take(np.arange(smaller.n_triplets) == 1)
+    zones = np.where(np.arange(smaller.n_triplets) == 1, 0, 2).astype(np.int8)
+    again = smaller.let_go(zones, np.zeros(smaller.n_pairs), 1.0).triplets
     assert np.array_equal(again.points, X[again.point_ids])
     assert np.array_equal(again.corners()([0]), X[again.indices()[:1]])
 

@@ -20,8 +20,9 @@ The norm is bounded by pairs alone: |H|^2 = |u|^4 + |v|^4 - 2 (u'v)^2 <= |u|^4 +
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from triscreen._kernels.common import SUMS, UNDECIDED, compiled, join, off_zone, sphere_rule
+from triscreen._kernels.common import LINEAR, SUMS, UNDECIDED, ZERO, compiled, join, off_zone
 
 
 @compiled(fastmath=SUMS)
@@ -37,14 +38,26 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
         negative = dist[middle:end]
         negative_weights = pair_weights[middle:end]
-        negative_weights[:] = 0.0
-        nearest = np.inf
+        nearest, farthest = np.inf, -np.inf
         for n in range(end - middle):
-            nearest = min(nearest, negative[n])
+            nearest = negative[n] if negative[n] < nearest else nearest
+            farthest = negative[n] if negative[n] > farthest else farthest
+            negative_weights[n] = 0.0
+        spare = 0.0  # how much farther than the nearest
+        for n in range(end - middle):
+            spare += negative[n] - nearest
+        n_linear = 0
         for p in range(begin, middle):
             positive = dist[p]
             total = 0.0
-            if nearest - positive < 1.0:  # otherwise every triplet of this pair has zero loss
+            most = 1.0 - (nearest - positive)
+            if not most > 0.0:  # every triplet of this pair has zero loss
+                total = 0.0
+            elif (1.0 - (farthest - positive)) * inverse >= 1.0:  # every one is linear
+                total = end - middle
+                loss += total * (most - half) - spare
+                n_linear += 1
+            else:
                 for n in range(end - middle):
                     b = 1.0 - (negative[n] - positive)
                     a = b * inverse
@@ -56,6 +69,8 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
                     negative_weights[n] += a
             pair_weights[p] = -total
             linear += total
+        for n in range(end - middle):
+            negative_weights[n] += n_linear
         part[0], part[1], part[2] = loss, linear, spread
         join(sums, part)
 
@@ -109,31 +124,160 @@ def block_pairs(ptr, split, keep, positive, negative):
 
 
 @compiled()
-def sphere_blocks(values, errors, ptr, split, norms, radius, gamma, zones, counts, start, stop, offset):
-    """The sphere rule for the anchors start <= i < stop of a block set; offset: their first triplet."""
+def sphere_blocks(
+    values, errors, lengths, ptr, split, norms, radius, gamma, zones, whole, counts, start, stop, offset
+):  # fmt: skip
+    """The sphere rule for the anchors start <= i < stop of a block set; offset: their first triplet.
+
+    A positive pair is tried with all negative ones at once, by |H| <= |u|^2 + |v|^2 (``lengths`` are the pairs'
+    |delta|^2, or more); whole[p] is the zone of all its triplets where that tells. The others are looked at one by one,
+    with their own norms.
+    """
     t = offset
+    limit = 1.0 - gamma
     for i in range(start, stop):
-        for p in range(ptr[i], split[i]):
-            for n in range(split[i], ptr[i + 1]):
-                if zones[t] == UNDECIDED:
-                    error = errors[p] + errors[n]
-                    sphere_rule(t, values[p], values[n], error, radius * norms[t], gamma, zones, counts)
-                t += 1
+        middle, end = split[i], ptr[i + 1]
+        width = end - middle
+        far, doubts = values[middle:end], errors[middle:end]
+        lowest, highest = np.inf, -np.inf
+        for n in range(middle, end):
+            doubt = errors[n] + radius * lengths[n]
+            low, high = values[n] - doubt, values[n] + doubt
+            lowest = low if low < lowest else lowest
+            highest = high if high > highest else highest
+            whole[n] = UNDECIDED
+        for p in range(ptr[i], middle):
+            value, error = values[p], errors[p]
+            doubt = error + radius * lengths[p]
+            zone = (
+                ZERO if lowest - (value + doubt) > 1.0 else LINEAR if highest - (value - doubt) < limit else UNDECIDED
+            )
+            whole[p] = zone
+            own, here = norms[t : t + width], zones[t : t + width]
+            n_linear = n_zero = 0
+            if zone != UNDECIDED:
+                fresh = 0
+                for n in range(width):
+                    fresh += here[n] == UNDECIDED
+                    here[n] = here[n] if here[n] != UNDECIDED else zone
+                counts[zone - LINEAR] += fresh
+            else:
+                for n in range(width):
+                    margin = far[n] - value
+                    doubt = (error + doubts[n]) + radius * own[n]
+                    is_zero = margin - doubt > 1.0
+                    is_linear = (margin + doubt < limit) & (not is_zero)
+                    open_ = here[n] == UNDECIDED
+                    n_zero += is_zero & open_
+                    n_linear += is_linear & open_
+                    here[n] = here[n] if not open_ else ZERO * is_zero + LINEAR * is_linear
+                counts[0] += n_linear
+                counts[1] += n_zero
+            t += width
 
 
 @compiled()
-def block_used(ptr, split, keep, used):
-    """Mark the pairs of those triplets of a block set that the mask keeps."""
-    t = 0
+def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, counts, start, stop, offset):
+    """What goes of the anchors start <= i < stop of a block set, when triplets go none of whose pairs is needed.
+
+    used[p] = 1 for the pairs of undecided triplets; a triplet stays if both of its pairs do. weights: what those that
+    go in zone L give to the pairs. Added to counts: how many stay, how many go in zone L, and how many (at least) go
+    whose alpha at these distances is not that of their zone.
+    """
+    inverse = 1.0 / smoothing
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, ptr[i + 1] - split[i])
+    columns, every = np.empty(longest, np.int64), np.arange(longest)
+    t = offset
+    for i in range(start, stop):
+        begin, middle, end = ptr[i], split[i], ptr[i + 1]
+        width = end - middle
+        nearest, farthest = np.inf, -np.inf
+        for n in range(middle, end):
+            used[n] = False
+            weights[n] = 0.0
+            nearest = dist[n] if dist[n] < nearest else nearest
+            farthest = dist[n] if dist[n] > farthest else farthest
+        needed, first = used[middle:end], t
+        n_used = 0
+        for p in range(begin, middle):
+            used[p] = False
+            if whole[p] == UNDECIDED:
+                here, any_here = zones[t : t + width], False
+                for n in range(width):
+                    is_open = here[n] == UNDECIDED
+                    any_here |= is_open
+                    needed[n] |= is_open
+                used[p] = any_here
+                n_used += any_here
+            t += width
+        n_columns = 0
+        for n in range(width):
+            columns[n_columns] = n
+            n_columns += not needed[n]
+        counts[0] += n_used * (width - n_columns)
+        t, all_linear = first, 0
+        for p in range(begin, middle):
+            zone, near, linear = whole[p], dist[p], 0
+            if zone == LINEAR:
+                all_linear += 1
+                linear = width
+                counts[2] += off_zone(farthest - near, zone, inverse)
+            elif zone == ZERO:
+                counts[2] += off_zone(nearest - near, zone, inverse)
+            else:
+                which, count = (columns, n_columns) if used[p] else (every, width)
+                for k in range(count):
+                    n = middle + which[k]
+                    zone = zones[t + which[k]]
+                    counts[2] += off_zone(dist[n] - near, zone, inverse)
+                    if zone == LINEAR:
+                        linear += 1
+                        weights[n] += 1.0
+            counts[1] += linear
+            weights[p] = -linear
+            t += width
+        for n in range(middle, end):
+            weights[n] += all_linear
+
+
+@compiled()
+def narrow_blocks(ptr, split, second, used, pairs, seconds, sizes, points):
+    """List the used pairs of a block set, and their second points; returns how many there are.
+
+    ``sizes[i]`` are how many positive and negative ones an anchor has, points[i] = 1 for the points that they need.
+    """
+    count = 0
+    points[:] = False
     for i in range(split.size):
-        used[split[i] : ptr[i + 1]] = False
+        begin = count
+        for p in range(ptr[i], ptr[i + 1]):
+            if p == split[i]:
+                sizes[i, 0] = count - begin
+            pairs[count], seconds[count] = p, second[p]
+            points[second[p]] |= used[p]
+            count += used[p]
+        if split[i] == ptr[i + 1]:
+            sizes[i, 0] = count - begin
+        sizes[i, 1] = count - begin - sizes[i, 0]
+        points[i] |= count > begin
+    return count
+
+
+@compiled()
+def kept_blocks(ptr, split, used, zones, norms, kept_zones, kept_norms):
+    """Copy zones and norms of the triplets of a block set whose two pairs are both used."""
+    t = 0
+    place = 0
+    for i in range(split.size):
+        width = ptr[i + 1] - split[i]
         for p in range(ptr[i], split[i]):
-            here = False
-            for n in range(split[i], ptr[i + 1]):
-                here |= keep[t]
-                used[n] |= keep[t]
-                t += 1
-            used[p] = here
+            if used[p]:
+                for n in range(width):
+                    kept_zones[place], kept_norms[place] = zones[t + n], norms[t + n]
+                    place += used[split[i] + n]
+            t += width
 
 
 @compiled()
@@ -151,59 +295,90 @@ def block_hull(ptr, split, used, numbers):
             t += ptr[i + 1] - split[i]
 
 
+@njit(inline="always")
+def _stays(low_1, high_1, low_2, high_2, reach, error, low, both):
+    """Do margins between these bounds, at the two ends of a tube, stay above 1 or below low while they move by reach?
+
+    ``reach`` is the square of that. One test for one triplet and for many at once: rounding is monotone, so whatever is
+    true of bounds is true of each margin between them.
+    """
+    above = (low_1 if low_1 < low_2 else low_2) - 1.0 - error
+    below = low - (high_1 if high_1 > high_2 else high_2) - error
+    away = below if both & (below > above) else above
+    return (away > 0.0) & (away * away > reach)
+
+
 @compiled()
-def off_zone_blocks(dist, ptr, split, zones, smoothing):
-    """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
-    t = 0
-    inverse = 1.0 / smoothing
-    for i in range(split.size):
-        for p in range(ptr[i], split[i]):
-            for n in range(split[i], ptr[i + 1]):
-                if off_zone(dist[n] - dist[p], zones[t], inverse):
-                    return True
-                t += 1
-    return False
-
-
-@compiled(fastmath=SUMS)
 def undecided_blocks(
-    first_end, second_end, squares, ptr, split, radius, error, low, both, zones, offset, used, start, stop
+    first, second, squares, ptr, split, radius, error, low, both, zones, offset, used, start, stop
 ):  # fmt: skip
     """used[p] = 1 for every pair of an anchor's triplets that are not proven to keep their zone.
 
     Proven: above 1 everywhere, or (if ``both``) below ``low`` everywhere, or decided in zones (if there are any; the
-    anchors' first triplet is number ``offset``). ``squares`` are the pairs' |delta|^4.
+    anchors' first triplet is number ``offset``). ``first`` and ``second`` are the distances at the two ends, and
+    ``squares`` the pairs' |delta|^4.
+
+    Each positive pair is tried with all negative ones at once, then each negative pair with all positive ones that are
+    left. Only triplets of two pairs that are left are looked at one by one, some tenth of them.
     """
     square = radius * radius
     longest = 0
     for i in range(start, stop):
-        longest = max(longest, ptr[i + 1] - split[i])
-    flags = np.empty(longest)
+        longest = max(longest, ptr[i + 1] - ptr[i])
+    rows, columns, seen = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.bool_)
+    far_1, far_2, far = np.empty(longest), np.empty(longest), np.empty(longest)
     t = offset
-    has_zones = zones.size > 0
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
-        width = end - middle
-        flags[:width] = 0.0
-        a, b, far = first_end[middle:end], second_end[middle:end], squares[middle:end]
+        n_rows = n_columns = 0
+        low_1 = low_2 = np.inf
+        high_1 = high_2 = -np.inf
+        most = 0.0
+        for n in range(middle, end):
+            a, b, c = first[n], second[n], squares[n]
+            low_1 = a if a < low_1 else low_1
+            high_1 = a if a > high_1 else high_1
+            low_2 = b if b < low_2 else low_2
+            high_2 = b if b > high_2 else high_2
+            most = c if c > most else most
+            used[n] = False
         for p in range(begin, middle):
-            pa, pb, near = first_end[p], second_end[p], squares[p]
+            a, b = first[p], second[p]
+            reach = square * (most + squares[p])
+            used[p] = False
+            rows[n_rows] = p
+            n_rows += not _stays(low_1 - a, high_1 - a, low_2 - b, high_2 - b, reach, error, low, both)
+        if n_rows > 0:
+            low_1 = low_2 = np.inf
+            high_1 = high_2 = -np.inf
             most = 0.0
-            for n in range(width):
-                one = a[n] - pa
-                two = b[n] - pb
-                above = min(one, two) - 1.0 - error
-                below = low - max(one, two) - error
-                away = max(above, below) if both else above
-                flag = 0.0 if (away > 0.0) & (away * away > square * (far[n] + near)) else 1.0
-                if has_zones and zones[t + n] != UNDECIDED:
-                    flag = 0.0
-                flags[n] = max(flags[n], flag)
-                most = max(most, flag)
-            t += width
-            used[p] = most > 0.0
-        for n in range(width):
-            used[middle + n] = flags[n] > 0.0
+            for r in range(n_rows):
+                a, b, c = first[rows[r]], second[rows[r]], squares[rows[r]]
+                low_1 = a if a < low_1 else low_1
+                high_1 = a if a > high_1 else high_1
+                low_2 = b if b < low_2 else low_2
+                high_2 = b if b > high_2 else high_2
+                most = c if c > most else most
+            for n in range(middle, end):
+                a, b, c = first[n], second[n], squares[n]
+                reach = square * (c + most)
+                columns[n_columns], seen[n_columns] = n, False
+                far_1[n_columns], far_2[n_columns], far[n_columns] = a, b, c
+                n_columns += not _stays(a - high_1, a - low_1, b - high_2, b - low_2, reach, error, low, both)
+        for r in range(n_rows):
+            a, b, c, hit = first[rows[r]], second[rows[r]], squares[rows[r]], False
+            place = t + (rows[r] - begin) * (end - middle) - middle
+            for k in range(n_columns):
+                one, two, reach = far_1[k] - a, far_2[k] - b, square * (far[k] + c)
+                flag = not _stays(one, one, two, two, reach, error, low, both)
+                if zones.size > 0:
+                    flag &= zones[place + columns[k]] == UNDECIDED
+                seen[k] |= flag
+                hit |= flag
+            used[rows[r]] = hit
+        for k in range(n_columns):
+            used[columns[k]] = seen[k]
+        t += (middle - begin) * (end - middle)
 
 
 @compiled()

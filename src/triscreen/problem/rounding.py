@@ -28,6 +28,8 @@ from copy import copy
 
 import numpy as np
 
+from triscreen._kernels.weights import add_distances
+
 U = 2.0**-53
 
 
@@ -85,6 +87,11 @@ class Rounding:
         """Bound on the error of pair distances under F F' with |F|_F^2 = trace."""
         step = self._distance * np.sqrt(max(trace, 0.0)) * self._reach
         return 2 * np.sqrt(np.maximum(dist, 0.0)) * step + step * step + self._relative * np.abs(dist)
+
+    def add_distances(self, dist, trace, coefficient, values, errors):
+        """Add coefficient times these distances to values, and the bound on the error of that to errors."""
+        step = self._distance * np.sqrt(max(trace, 0.0))
+        add_distances(dist, self._reach, coefficient, step, self._relative, values, errors)
 
     def element(self, M):
         """Bound on |M - F F'| for the factor that M's distances came from (a core with a prior: of all of M, too)."""

@@ -54,9 +54,9 @@ class Screener:
         problem = self.problem
         self._norms = problem.norms
         self._zones = np.zeros(problem.triplets.n_triplets, dtype=np.int8)
-        # Once some have left: the zones of all triplets at the time, and the numbers of those still in the engine.
-        self._gone = self._numbers = None
-        self._last_undecided = len(self._zones)
+        self._whole = None  # positive pairs all of whose triplets the last sphere decided alike
+        self._departures = []  # who has left so far, with the zones at the time
+        self._undecided = self._last_undecided = len(self._zones)
 
     @property
     def rounding(self):
@@ -66,20 +66,24 @@ class Screener:
     @property
     def undecided(self):
         """How many triplets have no zone yet."""
-        return int(np.count_nonzero(self._zones == rules.UNDECIDED))
+        return self._undecided
 
     @property
     def numbers(self):
         """The numbers of the problem's triplets that the engine still has; None: all."""
-        return self._numbers
+        numbers = None
+        for left, _ in self._departures:
+            numbers = left.numbers() if numbers is None else numbers[left.numbers()]
+        return numbers
 
     @property
     def zones(self):
         """The zone of every triplet of the problem."""
-        if self._numbers is None:
-            return self._zones
-        zones = self._gone.copy()
-        zones[self._numbers] = self._zones
+        self._catch_up()
+        zones = self._zones
+        for left, before in reversed(self._departures):
+            inner, zones = zones, before.copy()
+            zones[left.numbers()] = inner
         return zones
 
     def start(self, evaluation, lam0):
@@ -136,6 +140,7 @@ class Screener:
         """Run the rules, cheap to dear, on one sphere."""
         if not self.undecided:
             return
+        self._catch_up()
         engine, rounding = self.engine, self.rounding
         radius = self._radius(sphere, evaluation)
         if not np.isfinite(radius):
@@ -145,17 +150,21 @@ class Screener:
         names = rules.RULES[: rules.RULES.index(self.screening.rule) + 1] if isinstance(self.screening.rule, str) else (
             "sphere", self.screening.rule)  # fmt: skip
         for name in names:
-            before = self._counts()
-            begin = time.perf_counter()
+            tried, begin = self._undecided, time.perf_counter()
             if name == "sphere":
-                rules.sphere_rule(engine, region, self._norms, self._zones)
-            elif name == "linear":
-                self.passes += rules.linear(engine, region, self._norms, self._zones, rounding)
-            elif name == "semidefinite":
-                rules.semidefinite(engine, region, self._norms, self._zones)
+                self._whole = np.empty(engine.triplets.n_pairs, dtype=np.int8)
+                gained = rules.sphere_rule(engine, region, self._norms, self._zones, self._whole)
             else:
-                name(engine, region, self._norms, self._zones)
-            gained = self._counts() - before
+                before = self._counts()
+                if name == "linear":
+                    self.passes += rules.linear(engine, region, self._norms, self._zones, rounding)
+                elif name == "semidefinite":
+                    rules.semidefinite(engine, region, self._norms, self._zones)
+                else:
+                    name(engine, region, self._norms, self._zones)
+                    self._whole = None  # who knows what an own rule does to zones
+                gained = self._counts() - before
+            self._undecided = tried - int(gained.sum())
             self.events.append(
                 {
                     "n_iter": n_iter,
@@ -164,8 +173,8 @@ class Screener:
                     "radius": engine.units.out(radius, METRIC),
                     "L": int(gained[0]),
                     "R": int(gained[1]),
-                    "tried": int(len(self._zones) - before.sum()),
-                    "undecided": int(len(self._zones) - (before + gained).sum()),
+                    "tried": tried,
+                    "undecided": self._undecided,
                     "pairs": engine.triplets.n_pairs,
                     "seconds": time.perf_counter() - begin,
                 }
@@ -176,30 +185,28 @@ class Screener:
 
     def _shrink(self, evaluation):
         """Let the decided triplets go that no other one needs the pairs of; returns the evaluation on what is left."""
-        old, triplets = self.engine, self.engine.triplets
-        dist, smoothing = evaluation.dist, evaluation.sums.smoothing
-        kept, pairs, numbers = triplets.take(self._zones == rules.UNDECIDED)
-        gone = self._zones.copy()
-        gone[numbers] = rules.UNDECIDED
-        linear = gone == rules.LINEAR
-        less = old.restrict(kept, pairs)
-        swept = less.sweep(dist[pairs], smoothing)
-        if triplets.off_zone(dist, gone, smoothing):
-            self.engine = fix_by_sum(old, less, linear)
-            if linear.any():
+        old, dist, smoothing = self.engine, evaluation.dist, evaluation.sums.smoothing
+        left = old.triplets.let_go(self._zones, dist, smoothing, self._whole)
+        less, dist = old.restrict(left.triplets, left.pairs), dist[left.pairs]
+        swept = less.sweep(dist, smoothing)
+        if left.strays:
+            self.engine = fix_by_sum(old, less, left)
+            if left.linear:
                 self.passes += 0.5 * old.share
             self.passes += 0.5 * less.share
-            smaller = self.engine.evaluate(evaluation.M, dist[pairs], self.lam, smoothing, swept)
+            smaller = self.engine.evaluate(evaluation.M, dist, self.lam, smoothing, swept)
         else:
-            weight = float(np.count_nonzero(linear) if triplets.weights is None else triplets.weights[linear].sum())
-            smaller = self._split_evaluation(evaluation, less, dist[pairs], swept, old.linear_weight + weight)
-        if self._numbers is None:
-            self._gone, self._numbers = self._zones, numbers
-        else:
-            self._gone[self._numbers] = self._zones
-            self._numbers = self._numbers[numbers]
-        self._norms, self._zones = self._norms[numbers], self._zones[numbers]
+            smaller = self._split_evaluation(evaluation, less, dist, swept, old.linear_weight + left.linear)
+        self._departures.append((left, self._zones))
+        self._zones = None  # many a solve ends before somebody asks again
         return smaller
+
+    def _catch_up(self):
+        """See to it that zones and norms are those of the triplets that are left."""
+        if self._zones is None:
+            left, zones = self._departures[-1]
+            self._zones, self._norms = left.kept(zones, self._norms)
+            self._whole = None
 
     def _split_evaluation(self, evaluation, less, dist, swept, weight):
         """All that leave have the alpha of their zone at M, so both problems have the same A and the same gap there."""

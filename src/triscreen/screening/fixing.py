@@ -38,18 +38,13 @@ def fix_by_difference(less, swept, A, error, weight):
     return less.with_fixed(matrix, weight, error + less.rounding.sum_of_h(sums.alpha))
 
 
-def fix_by_sum(engine, less, linear):
-    """Return what remains of an engine, ``less``, with those of its triplets fixed that are linear by this mask."""
-    triplets = engine.triplets
-    if not linear.any():
+def fix_by_sum(engine, less, left):
+    """Return what remains of an engine, ``less``, with the triplets fixed that went in zone L (a `Departure`)."""
+    if not left.linear:
         return less  # as fixed as before
-    positive, negative = triplets.pair_numbers(linear)
-    w = np.ones(len(positive)) if triplets.weights is None else triplets.weights[linear]
-    c = np.bincount(negative, w, triplets.n_pairs) - np.bincount(positive, w, triplets.n_pairs)
-    weight = float(w.sum())
-    matrix, size = _added(engine, c)
-    error = engine.rounding.linear_error + (engine.rounding.sum_of_h(weight) + size)
-    return less.with_fixed(matrix, engine.linear_weight + weight, error)
+    matrix, size = _added(engine, left.weights)
+    error = engine.rounding.linear_error + (engine.rounding.sum_of_h(left.linear) + size)
+    return less.with_fixed(matrix, engine.linear_weight + left.linear, error)
 
 
 def fix_reduction(engine, found):

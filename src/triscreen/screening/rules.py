@@ -59,15 +59,14 @@ def prepare(engine, sphere, radius, rounding):
         if dist is None:
             dist = engine.distances(term.factor)
             passes += 0.5 * engine.share
-        values += term.coefficient * dist
-        errors += abs(term.coefficient) * rounding.distances(dist, term.trace)
+        rounding.add_distances(dist, term.trace, term.coefficient, values, errors)
     return Region(sphere, radius, values, errors, rounding.norm_factor), passes
 
 
-def sphere_rule(engine, region, norms, zones):
-    """Decide by <H, Q> -/+ r |H|; returns how many went to (L, R)."""
-    radius = region.radius * region.norm_factor
-    return engine.triplets.decide(region.values, region.errors, norms, radius, zones, engine.loss.gamma, engine.threads)
+def sphere_rule(engine, region, norms, zones, whole=None):
+    """Decide by <H, Q> -/+ r |H|; returns how many went to (L, R); whole: see `TripletSet.decide`."""
+    radius, gamma = region.radius * region.norm_factor, engine.loss.gamma
+    return engine.triplets.decide(region.values, region.errors, norms, radius, zones, gamma, engine.threads, whole)
 
 
 def linear(engine, region, norms, zones, rounding):

@@ -18,10 +18,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from triscreen._kernels.weights import strayed_weights
 from triscreen.problem.engine import Engine
 from triscreen.problem.rounding import gap_error, trace
 from triscreen.screening.fixing import fix_by_difference, fix_reduction
 from triscreen.triplets import Sums
+
+# Pair weights that differ by so little, relative to 1 + their size, are the same but for rounding.
+_NOISE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +67,12 @@ class Reference:
         ``error`` bounds the error of that A. Fixed triplets may have strayed, and distances that differ in their last
         digits give other alphas where the smoothing is small. Only the pairs whose weights differ are looked at.
         """
-        strayed = self.weights - weights
-        noise = np.abs(strayed) <= 1e-12 * (1 + np.abs(weights))
-        error += float(np.abs(strayed[noise]) @ np.sqrt(squares[noise]))
-        strayed[noise] = 0.0
-        count = np.count_nonzero(strayed)
+        strayed = np.empty(len(weights))
+        count, size, lost = strayed_weights(self.weights, weights, squares, _NOISE, strayed)
+        error += lost
         if not count:
             return replace(self, error=error), 0.0
-        error += problem.rounding.sum_of_h(float(np.abs(strayed).sum()))
+        error += problem.rounding.sum_of_h(size)
         return replace(self, A=self.A + problem.assemble(strayed), error=error), 0.5 * count / problem.triplets.n_pairs
 
     def evaluate(self, problem, lam):

@@ -53,6 +53,36 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
+class Departure:
+    """What is left of a set when its decided triplets go; at least the undecided ones.
+
+    Attributes
+    ----------
+    triplets, pairs : TripletSet, array
+        What is left, and the numbers of its pairs before.
+    weights : array
+        For every pair of the set before: the weight of the triplets that go in zone L with this as their negative pair,
+        minus the same as their positive one.
+    linear : float
+        The weight of the triplets that go in zone L.
+    strays : bool
+        Does one go whose alpha at the distances given is not that of its zone?
+    numbers : callable
+        Returns the numbers, before, of the triplets that are left.
+    kept : callable
+        ``kept(zones, norms)`` returns those of the triplets that are left.
+    """
+
+    triplets: TripletSet
+    pairs: np.ndarray
+    weights: np.ndarray
+    linear: float
+    strays: bool
+    numbers: object
+    kept: object
+
+
+@dataclass(frozen=True, eq=False)
 class Reduction:
     """What a set leaves of itself when its decided triplets go.
 
@@ -93,7 +123,7 @@ class TripletSet:
       weights, and gives ``distances_of`` too);
     * Newton: ``hessian_weights``, and ``quadratic`` with ``restrict``, or ``quadratic_part`` as a whole;
     * where triplets have numbers (``lists_triplets``): ``sweep_alpha``, ``cross_slack``, ``ascend`` for alphas one by
-      one; ``pair_numbers``, ``decide``, ``take``, ``off_zone`` for screening; ``undecided_in`` for the working set;
+      one; ``pair_numbers``, ``decide``, ``let_go`` for screening; ``undecided_in`` for the working set;
     * where they have none (`NeverListed`): ``reduce`` and ``quantum``.
 
     One whose points are elsewhere answers ``dim``, ``largest_square`` and ``fingerprint`` itself. In every method
@@ -124,7 +154,8 @@ class TripletSet:
         """Return this set with its points: one for each of ``point_ids``."""
         made = copy(self)
         made.points = points
-        vars(made).pop("largest_square", None)
+        for known in ("largest_square", "_lengths"):  # of other points
+            vars(made).pop(known, None)
         return made
 
     def _share_points(self, other, rows):
@@ -271,7 +302,7 @@ class TripletSet:
         """Return (positive, negative) pair numbers of the triplets that the mask keeps."""
         raise NotImplementedError
 
-    def decide(self, values, errors, norms, radius, zones, gamma, threads):
+    def decide(self, values, errors, norms, radius, zones, gamma, threads, whole=None):
         """Apply the sphere rule to every triplet without a zone.
 
         A triplet goes to R if its margin stays above 1 on the whole sphere, to L if it stays below 1 - gamma.
@@ -288,6 +319,8 @@ class TripletSet:
         gamma : float
             Of the loss.
         threads : Threads
+        whole : int8 array (n_pairs,), optional
+            Written: the zone of all triplets of a positive pair where these were decided together.
 
         Returns
         -------
@@ -336,15 +369,22 @@ class TripletSet:
         """Return (a set with at least the selected triplets, its pairs), over the pairs and points that these need."""
         raise NotImplementedError
 
-    def take(self, keep):
-        """Return a smaller set that has at least the kept triplets, over the pairs and points that these need.
+    def let_go(self, zones, dist, smoothing, whole=None):
+        """Let decided triplets go, and the pairs and points that only they need.
 
-        Returns (set, pairs, numbers): the numbers of its pairs and triplets here.
+        Parameters
+        ----------
+        zones : int8 array (n_triplets,)
+        dist : array (n_pairs,)
+            Do those that go have the alphas of their zones there, with this smoothing?
+        smoothing : float
+        whole : int8 array (n_pairs,), optional
+            What `decide` wrote, if nobody has taken a zone back since.
+
+        Returns
+        -------
+        Departure
         """
-        raise NotImplementedError
-
-    def off_zone(self, dist, zones, smoothing):
-        """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
         raise NotImplementedError
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
@@ -426,8 +466,7 @@ class NeverListed:
     decide = _one_by_one("decide")
     undecided_in = _one_by_one("undecided_in")
     quadratic = _one_by_one("quadratic")
-    take = _one_by_one("take")
-    off_zone = _one_by_one("off_zone")
+    let_go = _one_by_one("let_go")
     cross_slack = _one_by_one("cross_slack")
 
     def reduce(self, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):

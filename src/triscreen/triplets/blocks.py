@@ -8,10 +8,11 @@ from triscreen._kernels.blocks import (
     block_hull,
     block_indices,
     block_pairs,
-    block_used,
     hessian_blocks,
+    kept_blocks,
     largest_margin_blocks,
-    off_zone_blocks,
+    leaving_blocks,
+    narrow_blocks,
     quadratic_blocks,
     sphere_blocks,
     sweep_blocks,
@@ -19,9 +20,9 @@ from triscreen._kernels.blocks import (
 )
 from triscreen._kernels.long_blocks import sweep_long_blocks
 from triscreen._utils.lazy import cached_property
-from triscreen._utils.threads import chunk_bounds, count_chunks
+from triscreen._utils.threads import Threads, chunk_bounds, count_chunks
 from triscreen.errors import InputError
-from triscreen.triplets.base import Sums, add_up
+from triscreen.triplets.base import Departure, Sums, add_up
 from triscreen.triplets.listed import ListedTriplets
 from triscreen.triplets.pairs import ListedPairs
 
@@ -161,27 +162,44 @@ class BlockTriplets(ListedPairs):
 
     def restrict(self, selection):
         """Return (the blocks of the selected pairs over the points they need, the numbers of these pairs)."""
-        pairs, points, first, second = self._needed(selection)
-        positive = self._is_positive[pairs]
-        n_positive, n_negative = (np.bincount(first[side], minlength=len(points)) for side in (positive, ~positive))
-        return self._share_points(self._like(second, n_positive, n_negative, points), points), pairs
+        here, sizes = np.empty(self.n_points, dtype=bool), np.empty((self.n_points, 2), dtype=np.int64)
+        # One more: the first pair after the last one is written, too, and not counted.
+        pairs, second = np.empty(self.n_pairs + 1, dtype=np.int64), np.empty(self.n_pairs + 1, dtype=np.int32)
+        count = narrow_blocks(self._ptr, self._split, self.second, selection, pairs, second, sizes, here)
+        points, pairs = np.flatnonzero(here), pairs[:count].copy()
+        place = np.cumsum(here, dtype=np.int32) - 1
+        made = self._like(place[second[:count]], *sizes[points].T, points)
+        made = self._share_points(made, points)
+        if "_lengths" in vars(self):
+            made._lengths = self._lengths[pairs]
+        return made, pairs
 
     def _like(self, second, n_positive, n_negative, points):
         """Return blocks of this kind over some of the points."""
         return BlockTriplets(second, n_positive, n_negative)
 
-    def take(self, keep):
-        """Return the blocks of all kept pairs, which may have decided triplets too: they cost next to nothing there."""
-        used = np.empty(self.n_pairs, dtype=bool)
-        block_used(self._ptr, self._split, keep, used)
+    def let_go(self, zones, dist, smoothing, whole=None):
+        """Let decided triplets go; those of two pairs that others need stay, they cost next to nothing there."""
+        used, weights = np.empty(self.n_pairs, dtype=bool), np.empty(self.n_pairs)
+        whole = np.zeros(self.n_pairs, dtype=np.int8) if whole is None else whole
+        counts = np.zeros(3, dtype=np.int64)
+        leaving_blocks(
+            dist, self._ptr, self._split, zones, whole, smoothing, used, weights, counts, 0, self.n_points, 0
+        )
         smaller, pairs = self.restrict(used)
-        numbers = np.empty(smaller.n_triplets, dtype=np.int64)
-        block_hull(self._ptr, self._split, used, numbers)
-        return smaller, pairs, numbers
 
-    def off_zone(self, dist, zones, smoothing):
-        """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
-        return bool(off_zone_blocks(dist, self._ptr, self._split, zones, smoothing))
+        def numbers():
+            found = np.empty(smaller.n_triplets, dtype=np.int64)
+            block_hull(self._ptr, self._split, used, found)
+            return found
+
+        def kept(zones, norms):
+            # One more: what does not stay is written, too, and written over.
+            left = np.empty(smaller.n_triplets + 1, dtype=np.int8), np.empty(smaller.n_triplets + 1)
+            kept_blocks(self._ptr, self._split, used, zones, norms, *left)
+            return left[0][:-1], left[1][:-1]
+
+        return Departure(smaller, pairs, weights, float(counts[1]), bool(counts[2]), numbers, kept)
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""
@@ -191,20 +209,24 @@ class BlockTriplets(ListedPairs):
         """Return an upper bound of the number of triplets that one pair belongs to."""
         return int(max((self._split - self._ptr[:-1]).max(initial=0), (self._ptr[1:] - self._split).max(initial=0)))
 
-    def decide(self, values, errors, norms, radius, zones, gamma, threads):
+    def decide(self, values, errors, norms, radius, zones, gamma, threads, whole=None):
         """Apply the sphere rule to the triplets without a zone; see `TripletSet.decide`."""
         bounds = self._chunks
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
+        whole = np.empty(self.n_pairs, dtype=np.int8) if whole is None else whole
+        arguments = (values, errors, self._lengths, self._ptr, self._split, norms, radius, gamma, zones, whole)
 
         def task(c):
             start, stop = bounds[c], bounds[c + 1]
-            sphere_blocks(
-                values, errors, self._ptr, self._split, norms, radius, gamma, zones, counts[c], start, stop,
-                self._count[start],
-            )  # fmt: skip
+            sphere_blocks(*arguments, counts[c], start, stop, self._count[start])
 
         threads.run("decide", task, len(counts))
         return counts.sum(axis=0)
+
+    @cached_property
+    def _lengths(self):
+        """|delta|^2 of the pairs, or a hair more (what is wrong with points, `Rounding.norm_offset` covers)."""
+        return self.euclid(Threads(1)) * (1 + 1e-12)
 
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from triscreen._kernels.common import LINEAR, UNDECIDED
 from triscreen._kernels.listed import (
     alpha_list,
     ascend_list,
@@ -16,7 +17,7 @@ from triscreen._kernels.listed import (
     undecided_list,
 )
 from triscreen._utils.threads import chunk_bounds, count_chunks
-from triscreen.triplets.base import Sums, add_up
+from triscreen.triplets.base import Departure, Sums, add_up
 from triscreen.triplets.pairs import ListedPairs
 
 
@@ -129,7 +130,7 @@ class ListedTriplets(ListedPairs):
         """Return an upper bound of the number of triplets that one pair belongs to."""
         return int(np.bincount(self._positive).max(initial=0) + np.bincount(self._negative).max(initial=0))
 
-    def decide(self, values, errors, norms, radius, zones, gamma, threads):
+    def decide(self, values, errors, norms, radius, zones, gamma, threads, whole=None):
         """Apply the sphere rule to the triplets without a zone; see `TripletSet.decide`."""
         chunks = count_chunks(self.n_triplets, 6)
         bounds = chunk_bounds(self.n_triplets, chunks)
@@ -184,10 +185,16 @@ class ListedTriplets(ListedPairs):
         made = ListedTriplets(len(points), first, second, number[positive], number[negative], weights)
         return self._share_points(made, points), pairs
 
-    def take(self, keep):
-        """Return (the kept triplets over the pairs and points they need, those pairs, their numbers)."""
-        return *self.restrict(keep), np.flatnonzero(keep)
-
-    def off_zone(self, dist, zones, smoothing):
-        """Is there a decided triplet whose alpha at these distances is not that of its zone?"""
-        return bool(off_zone_list(dist, self._positive, self._negative, zones, smoothing))
+    def let_go(self, zones, dist, smoothing, whole=None):
+        """Let all decided triplets go."""
+        keep, linear = zones == UNDECIDED, zones == LINEAR
+        positive, negative = self.pair_numbers(linear)
+        w = self._weights[linear] if len(self._weights) else np.ones(len(positive))
+        return Departure(
+            *self.restrict(keep),
+            weights=np.bincount(negative, w, self.n_pairs) - np.bincount(positive, w, self.n_pairs),
+            linear=float(w.sum()),
+            strays=bool(off_zone_list(dist, self._positive, self._negative, zones, smoothing)),
+            numbers=lambda: np.flatnonzero(keep),
+            kept=lambda zones, norms: (zones[keep], norms[keep]),
+        )
