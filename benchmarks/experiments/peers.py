@@ -15,7 +15,7 @@ LABELS = {
     "metric-learn": "metric-learn LMNN", "pylmnn": "PyLMNN", "triscreen": "TripletMetric",
     "triscreen-cv": "TripletMetricCV",
 }  # fmt: skip
-SETS = ("wine", "cancer", "digits", "segment")
+SETS = ("wine", "cancer", "digits", "segment", "phishing")
 SEEDS = 2
 
 
