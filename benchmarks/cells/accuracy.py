@@ -3,14 +3,17 @@
 70 % of the points to learn from (2,000 at most for satimage, usps and phishing, there to test, too), features
 standardised by these (digits, usps and phishing, which is one-hot, as they are). "triscreen" is `TripletMetric()`,
 "triscreen-cv" is `TripletMetricCV()`, both with their defaults; peers are those of solvers/_peers.py, each run by the
-interpreter named for it. Every fit runs in a process of its own, for at most LIMIT seconds; the error is computed here,
-the same way for all. Seconds of processor time are kept, too: on a busy machine they are the ones to compare.
+interpreter named for it. Every fit runs in a process of its own, for at most LIMIT seconds of the processor; the error
+is computed here, the same way for all. Seconds of the processor are kept, too: on a busy machine they are the ones to
+compare.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,10 +61,14 @@ def measure(context, data, peer, seed):
         script = __file__ if peer in OURS else str(_ROOT / "benchmarks" / "solvers" / "_peers.py")
         interpreter = sys.executable if peer in OURS else context.interpreter(peer.removesuffix("-lbfgs"))
         try:
-            out = subprocess.run([interpreter, script, peer, file], capture_output=True, text=True, timeout=LIMIT,
-                                 env=_environment(peer))  # fmt: skip
+            out = subprocess.run(
+                [interpreter, script, peer, file], capture_output=True, text=True, timeout=6 * LIMIT,
+                env=_environment(peer), preexec_fn=_limit,
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return {"cut": True, "why": f"over {LIMIT} s"}
+            return {"cut": True, "why": f"over {6 * LIMIT} s"}
+    if out.returncode == -signal.SIGXCPU:
+        return {"cut": True, "why": f"over {LIMIT} s"}
     if "not usable here" in out.stderr:
         raise datasets.Missing(
             f"{peer} is not installed: --python {peer}=interpreter names a Python that has it", "peer"
@@ -73,6 +80,11 @@ def measure(context, data, peer, seed):
     near = KNeighborsClassifier(3).fit(parts[0] @ L, parts[2])
     return {"cut": False, "n": len(parts[0]), "d": parts[0].shape[1], "error": 1 - near.score(parts[1] @ L, parts[3]),
             "seconds": got["seconds"], "processor": got["processor"]}  # fmt: skip
+
+
+def _limit():
+    """Have the system end the process that calls this after LIMIT seconds of the processor."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 5))
 
 
 def _environment(peer):
