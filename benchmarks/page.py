@@ -19,6 +19,7 @@ if str(ROOT) not in sys.path:  # run as a script
 from benchmarks.datasets import DATA  # noqa: E402
 from benchmarks.experiments import EXPERIMENTS  # noqa: E402
 from benchmarks.experiments.common import CLAIM, MISSED, Results, sig, table  # noqa: E402
+from benchmarks.experiments.speed import HISTORY  # noqa: E402
 
 HEAD = """# Benchmarks: the paper's tables and figures, peers, scaling
 
@@ -45,14 +46,16 @@ gradient with Barzilai-Borwein steps, from the last solution, screening before t
 """
 
 
-def read(folder):
-    """Return the `Results` of a folder."""
+def read(folder, history=HISTORY):
+    """Return the `Results` of a folder, with the lines of the history."""
     folder = Path(folder)
     if not (folder / "run.json").exists():
         raise ValueError(f"results={str(folder)!r} holds no run: run python benchmarks/run.py first")
     run = json.loads((folder / "run.json").read_text())
     files = sorted(file for file in folder.glob("*.json") if file.name != "run.json")
-    return Results([json.loads(file.read_text()) for file in files], run["quick"], run["seeds"])
+    lines = history.read_text().splitlines() if history.exists() else []
+    records = [json.loads(file.read_text()) for file in files]
+    return Results(records, run["quick"], run["seeds"], [json.loads(line) for line in lines])
 
 
 def page(results, docs):

@@ -1,18 +1,25 @@
 """Paths: passes and seconds, with each thing that saves work switched on and off, in one run.
 
-    python benchmarks/path.py [coarse] [digits] [dense] [large] [guarantee] [checkpoint]
+    python benchmarks/path.py [coarse] [digits] [dense] [large] [guarantee] [checkpoint] [overhead] [small]
+                              [--threads N] [--data NAME ...] [--ratio R ...] [--seconds S] [--problems 200]
 
 coarse: ratio 0.9 on segment and phishing, every switch; digits: down to lambda 0.05; dense: ratio 0.99 on the same;
-large: complete 0.99 paths of satimage, a9a, mnist and cifar10. Data sets of the paper are read from the folder
-TRISCREEN_DATA; what is missing is skipped. One pass: distances and gradient of every pair once.
+large: complete 0.99 paths of satimage, a9a, mnist and cifar10; overhead: what complete paths (of --data, at every
+--ratio) cost beyond their passes, with the default screening and with none, in turns for --seconds; small: default
+against none on iris, wine, digits (50 lambdas) and --problems small random ones. Data sets of the paper are read from
+the folder TRISCREEN_DATA; what is missing is skipped. One pass: distances and gradient of every pair once. With
+--threads 1 the seconds of the last two are the processor's, otherwise the clock's. Two checkouts next to each other:
+side_by_side.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import resource
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +30,17 @@ from triscreen.path.api import AUTO
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
 
 from benchmarks.cells.common import Context, setting
-from benchmarks.datasets import DATA, Missing
+from benchmarks.cells.speed import in_turns, paths_of
+from benchmarks.datasets import DATA, Missing, synthetic
 
 START = {"segment": 2.5e6, "phishing": 5e3}
 LENGTH = {"segment": 127, "phishing": 96}  # at ratio 0.9
+COMPLETE = ("iris", "wine", "segment", "phishing", "satimage", "a9a")
 
 
-def problem_of(name):
+def problem_of(name, threads=None):
     try:
-        return setting(Context(), name, seed=0).problem
+        return setting(Context(), name, seed=0, threads=threads).problem
     except Missing as error:
         print(f"{error}: skipped")
         return None
@@ -178,10 +187,92 @@ def checkpoint():
         )
 
 
-PARTS = (coarse, digits, dense, large, guarantee, checkpoint)
+def clock_of(threads):
+    """One thread: seconds of the processor, which other work disturbs less."""
+    return time.process_time if threads == 1 else time.perf_counter
+
+
+def overhead(names=COMPLETE, ratios=(0.9, 0.99), threads=None, seconds=10.0):
+    print(f"\n## complete paths, {threads or 'all'} thread(s): overhead = seconds / (passes x seconds of a pass)")
+    print(
+        f"{'':12s} {'ratio':>5s} {'screening':9s} {'lambdas':>7s} {'passes':>8s} {'seconds':>8s} {'a pass, ms':>10s} "
+        f"{'overhead':>8s} {'none/this':>9s}"
+    )
+    for name in names:
+        problem = problem_of(name, threads)
+        if problem is None:
+            continue
+        for ratio in ratios:
+            ways = {"default": {"ratio": ratio}, "none": {"ratio": ratio, "screening": None}}
+            found = paths_of(problem, ways.values(), seconds, at_least=2, clock=clock_of(threads))
+            none = found[-1][1]["seconds"]
+            for way, (path, one) in zip(ways, found, strict=True):
+                print(
+                    f"{name:12s} {ratio:5g} {way:9s} {len(path):7d} {one['passes']:8.1f} {one['seconds']:8.3f} "
+                    f"{1e3 * one['pass']:10.3f} {one['overhead']:8.2f} {none / one['seconds']:9.2f}",
+                    flush=True,
+                )
+
+
+def small_problems(count, seed=0):
+    """Yield (what it is, X, y, k) of small random problems."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        n, d, classes = rng.integers(20, 151), rng.integers(2, 13), rng.integers(2, 5)
+        k = (2, 3, 5, None)[rng.integers(4)]
+        yield f"number {number}: {n} x {d}, {classes} classes, k = {k}", *synthetic(n, d, classes, seed=number), k
+
+
+def small(threads=None, count=200):
+    print("\n## small problems, ratio 0.9: seconds without screening / those of the default, best of 3 each, in turns")
+    clock = clock_of(threads)
+
+    def compared(problem, n_lambdas=None):
+        ways = ({"n_lambdas": n_lambdas}, {"n_lambdas": n_lambdas, "screening": None})
+        works = [lambda more=more: ts.solve_path(problem, **more) for more in ways]
+        works[0]()  # loads kernels
+        return in_turns(works, at_least=3, clock=clock)
+
+    for name, n_lambdas in (("iris", None), ("wine", None), ("digits", 50)):
+        default, none = compared(problem_of(name, threads), n_lambdas)
+        print(f"{name:8s} default {default:.4f} s, none {none:.4f} s: {none / default:.2f}", flush=True)
+    ratios, texts, totals = [], [], np.zeros(2)
+    for text, X, y, k in small_problems(count):
+        best = compared(ts.Problem(X, ts.knn_triplets(X, y, k), n_jobs=threads))
+        totals += best
+        ratios.append(best[1] / best[0])
+        texts.append(f"{text}, default {1e3 * best[0]:.1f} ms")
+    order = np.argsort(ratios)
+    print(
+        f"{len(ratios)} random problems: median {np.median(ratios):.2f}, worst {ratios[order[0]]:.2f}, best "
+        f"{ratios[order[-1]]:.2f}; default slower on {np.mean(np.array(ratios) < 1):.0%}; all together default "
+        f"{totals[0]:.2f} s, none {totals[1]:.2f} s"
+    )
+    for t in order[:5]:
+        print(f"  {ratios[t]:.2f}  {texts[t]}")
+
+
+PARTS = (coarse, digits, dense, large, guarantee, checkpoint, overhead, small)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="part", choices=[[], *(part.__name__ for part in PARTS)])
+    parser.add_argument("--threads", type=int, help="of overhead and small; all by default")
+    parser.add_argument("--data", nargs="+", default=COMPLETE, choices=list(DATA), metavar="NAME", help="of overhead")
+    parser.add_argument("--ratio", nargs="+", type=float, default=(0.9, 0.99), metavar="R", help="of overhead")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of overhead: how long each is repeated")
+    parser.add_argument("--problems", type=int, default=200, help="of small: how many random ones")
+    wanted = parser.parse_args()
+    more = {
+        overhead: (wanted.data, wanted.ratio, wanted.threads, wanted.seconds),
+        small: (wanted.threads, wanted.problems),
+    }
+    warnings.simplefilter("ignore")  # classes smaller than k, lambdas at the edge of rounding
+    for part in PARTS:
+        if part.__name__ in (wanted.parts or [part.__name__ for part in PARTS]):
+            part(*more.get(part, ()))
+
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or [part.__name__ for part in PARTS]
-    for part in PARTS:
-        if part.__name__ in wanted:
-            part()
+    main()

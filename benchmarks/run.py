@@ -31,7 +31,7 @@ import triscreen  # noqa: E402
 from benchmarks.cells import measure, name_of  # noqa: E402
 from benchmarks.cells.common import Context  # noqa: E402
 from benchmarks.datasets import Missing  # noqa: E402
-from benchmarks.experiments import EXPERIMENTS  # noqa: E402
+from benchmarks.experiments import EXPERIMENTS, speed  # noqa: E402
 
 LIMIT = {False: 600.0, True: 30.0}  # seconds of a cell, full and quick
 _GRACE = 300.0  # and so much more for loading, set-up and grading
@@ -39,12 +39,13 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "sc
 
 
 def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=False, limit=None, interpreters=None,
-        isolate=None, say=print):  # fmt: skip
-    """Run the cells of some experiments (all by default) that have no file yet.
+        isolate=None, say=print, history=None):  # fmt: skip
+    """Run the cells of some experiments that have no file yet.
 
     Parameters
     ----------
     experiments : sequence of str, optional
+        All by default, but for "speed", which is run anew whenever it is named.
     quick : bool
         Small cells only, on data that come with scikit-learn: under three minutes.
     data : path, optional
@@ -63,13 +64,15 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
         Each cell in a process of its own; by default so in full mode (starting them is most of a quick run's time).
     say : callable
         Takes one line of text.
+    history : path, optional
+        A file that gets one line of JSON for each run of "speed".
 
     Returns
     -------
     dict
         How many cells were "done", "there" before, "missing" (no data, no peer) and "failed".
     """
-    experiments = list(experiments or EXPERIMENTS)
+    experiments = list(experiments or (name for name in EXPERIMENTS if name != "speed"))
     for name in experiments:
         if name not in EXPERIMENTS:
             raise ValueError(f"experiment={name!r}: it must be one of {', '.join(EXPERIMENTS)}")
@@ -86,7 +89,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
     try:
         for number, (name, cell) in enumerate(cells, 1):
             file = folder / f"{name}.json"
-            if file.exists():
+            if file.exists() and cell["kind"] != "speed":
                 counts["there"] += 1
                 continue
             if any(cell.get(key) == value for key, value in absent):
@@ -109,6 +112,9 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
                       "limit": options["limit"], **about,
                       "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}  # fmt: skip
             _write(file, record)
+            if cell["kind"] == "speed" and history:
+                with open(history, "a") as lines:
+                    lines.write(json.dumps(speed.line(record)) + "\n")
             counts["done"] += 1
             say(f"[{number}/{len(cells)}] {name}: {'cut after ' if status == 'cut' else ''}{seconds:.1f} s")
     except KeyboardInterrupt:
@@ -205,7 +211,9 @@ def _commit():
 
     try:
         commit = git("rev-parse", "--short=12", "HEAD")
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks")
+        changed = git(
+            "status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks", ":!benchmarks/history.jsonl"
+        )
     except OSError:
         return "unknown"
     return "unknown" if commit is None else commit + (" with changes" if changed else "")
@@ -213,7 +221,7 @@ def _commit():
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiments", nargs="*", metavar="experiment", help="all of them by default")
+    parser.add_argument("experiments", nargs="*", metavar="experiment", help="all but speed by default")
     parser.add_argument("--quick", action="store_true", help="small cells, under three minutes")
     parser.add_argument("--data", help="folder of the data sets; by default the environment variable TRISCREEN_DATA")
     parser.add_argument("--out", help="folder of the results; by default build/bench or build/bench-quick")
@@ -237,6 +245,7 @@ def main(arguments=None):
         counts = run(
             wanted.experiments, wanted.quick, wanted.data, wanted.out, wanted.seeds, wanted.fetch, wanted.limit,
             dict(item.split("=", 1) for item in wanted.python), say=lambda text: print(text, flush=True),
+            history=speed.HISTORY,
         )  # fmt: skip
     except ValueError as error:
         parser.error(str(error))

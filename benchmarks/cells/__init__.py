@@ -5,7 +5,7 @@ A cell is a dict {"kind": ..., parameters}; experiments list the cells they show
 
 from __future__ import annotations
 
-from benchmarks.cells import accuracy, exact, race, ranges, sampled, scaling, tables
+from benchmarks.cells import accuracy, exact, race, ranges, sampled, scaling, speed, tables
 
 KINDS = {
     "race": race,
@@ -15,6 +15,7 @@ KINDS = {
     "table": tables,
     "exact": exact,
     "scaling": scaling,
+    "speed": speed,
 }
 
 

@@ -53,12 +53,13 @@ class Setting:
         return datasets.lambdas(data, self.lambda_max, ratio, length, self.own_start)
 
 
-def setting(context, data, seed, k="paper", loss="smoothed", points=None, cone=None):
+def setting(context, data, seed, k="paper", loss="smoothed", points=None, cone=None, threads=None):
     """Make the problem of a data set: a random 90 % of the points, triplets as in the paper (or by another k)."""
     X, y = datasets.subsample(*datasets.load(data, context.folder, context.fetch, points), seed=seed)
     row = datasets.DATA[data]
     T = ts.knn_triplets(X, y, row.k if k == "paper" else k)
-    problem = ts.Problem(X, T, loss=ts.Hinge() if loss == "hinge" else ts.SmoothedHinge(0.05), cone=cone or row.cone)
+    loss = ts.Hinge() if loss == "hinge" else ts.SmoothedHinge(0.05)
+    problem = ts.Problem(X, T, loss=loss, cone=cone or row.cone, n_jobs=threads)
     top = problem.lambda_max()
     facts = {"n": len(X), "d": X.shape[1], "classes": int(y.max()) + 1, "triplets": T.n_triplets, "pairs": T.n_pairs,
              "lambda_max": top}  # fmt: skip

@@ -18,6 +18,7 @@ from benchmarks.experiments import (
     ranges,
     rules,
     scaling,
+    speed,
     tables,
     totals,
 )
@@ -37,4 +38,5 @@ EXPERIMENTS = {
     "tables": tables,
     "exact": exact,
     "scaling": scaling,
+    "speed": speed,
 }

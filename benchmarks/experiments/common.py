@@ -26,11 +26,14 @@ QUICK = {"data": "wine", "ratio": 0.7, "length": 30, "k": 7}
 
 
 class Results:
-    """The records of a run, by cell; ``quick`` and ``seeds`` say which cells it was made of."""
+    """The records of a run, by cell; ``quick`` and ``seeds`` say which cells it was made of.
 
-    def __init__(self, records, quick, seeds):
+    ``history`` holds the lines that earlier runs of ``speed`` left, the oldest first.
+    """
+
+    def __init__(self, records, quick, seeds, history=()):
         self.records = {name_of(record["cell"]): record for record in records}
-        self.quick, self.seeds = quick, seeds
+        self.quick, self.seeds, self.history = quick, seeds, history
 
     def get(self, cell):
         """Return the numbers of a cell, or None: not run, no data, or ended without any."""

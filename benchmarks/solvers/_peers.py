@@ -2,15 +2,15 @@
 
     python _peers.py PEER data.npz
 
-data.npz holds X_train, y_train (integers) and X_test. One line of JSON is printed: the peer, the seconds of its fit and
-its components L (r x d), for which z = x L'; the caller computes the test error from L, the same way for all peers. All
-take 3 target neighbours and otherwise their own defaults ("mlpack-lbfgs" another optimiser: the default one stops
-short). triscreen is not needed: each peer may have a virtual environment of its own, with the packages it still works
-with (and the Python that was tried):
+data.npz holds X_train, y_train (integers) and X_test. One line of JSON is printed: the peer, the seconds of its fit, of
+the clock and of the processor, and its components L (r x d), for which z = x L'; the caller computes the test error
+from L, the same way for all peers. All take 3 target neighbours and otherwise their own defaults ("mlpack-lbfgs"
+another optimiser: the default one stops short). triscreen is not needed: each peer may have a virtual environment of
+its own, with the packages it still works with (and the Pythons that were tried):
 
     euclid, nca     pip install scikit-learn==1.9.1  (3.12)
-    mlpack          pip install mlpack==4.8.0  (3.12)
-    metric-learn    pip install metric-learn==0.7.0 "scikit-learn<1.8"  (3.12)
+    mlpack          pip install mlpack==4.8.0  (3.11, 3.12)
+    metric-learn    pip install metric-learn==0.7.0 "scikit-learn<1.8"  (3.11, 3.12)
     pylmnn          pip install PyLMNN==1.6.4 GPyOpt==1.2.6 six matplotlib "numpy<1.24" "scipy<1.11" "scikit-learn<1.3"
                     (3.9; GPyOpt, six and matplotlib only because importing it needs them)
 """
@@ -77,10 +77,10 @@ def measure(peer, X, y):
     """Fit a peer and return what is printed; what it prints itself goes to standard error."""
     with contextlib.redirect_stdout(sys.stderr):
         fit = PEERS[peer]()
-        start = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         components = fit(X, y)
-        seconds = time.perf_counter() - start
-    return {"peer": peer, "seconds": seconds, "components": np.asarray(components).tolist()}
+        took = {"seconds": time.perf_counter() - begin, "processor": time.process_time() - used}
+    return {"peer": peer, **took, "components": np.asarray(components).tolist()}
 
 
 def main():

@@ -352,15 +352,56 @@ def test_every_experiment_has_cells_with_names_of_their_own():
             assert all(json.loads(json.dumps(cell)) == cell for cell in listed), name
 
 
+# The history of speed.
+
+
+@pytest.fixture
+def faster(monkeypatch):
+    monkeypatch.setattr(cells.speed, "PATHS", {"iris": {"n_lambdas": 3}, "segment": {}})
+    monkeypatch.setattr(cells.speed, "FITS", {"TripletMetric wine": ts.TripletMetric})
+    monkeypatch.setattr(cells.speed, "SECONDS", 0.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_each_run_of_speed_adds_one_line_to_the_history_and_the_page_draws_it(tmp_path, faster):
+    pytest.importorskip("matplotlib")
+    history, out = tmp_path / "history.jsonl", tmp_path / "out"
+    for _ in range(2):
+        counts = run.run(["speed"], True, data=tmp_path, out=out, isolate=False, say=silent, history=history)
+        assert counts["done"] == 1
+    lines = [json.loads(line) for line in history.read_text().splitlines()]
+    assert len(lines) == 2
+    for line in lines:
+        assert set(line) == {"commit", "date", "cores", "measured"}
+        assert set(line["measured"]) == {"path iris", "TripletMetric wine"}  # what has no data is left out
+        assert set(line["measured"]["path iris"]) == {"seconds", "passes", "overhead"}
+        assert line["measured"]["path iris"]["overhead"] > 0
+    text, figures = EXPERIMENTS["speed"].show(page.read(out, history))
+    assert "Overhead" in text
+    (figure,) = figures.values()
+    assert {handle.get_label() for handle in figure.axes[0].get_lines()} == set(lines[0]["measured"])
+
+
+def test_speed_is_run_only_where_it_is_named(tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(run, "_here", lambda cell, options: (ran.append(cell["kind"]), ("ok", {}))[1])
+    run.run(quick=True, out=tmp_path, isolate=False, say=silent, history=tmp_path / "history.jsonl")
+    assert ran
+    assert "speed" not in ran
+    assert not (tmp_path / "history.jsonl").exists()
+
+
 # The page.
+
+ASIDE = ("peers", "tables", "speed")
 
 
 @pytest.fixture(scope="module")
 def quick_run(tmp_path_factory):
-    """A quick run in this process, with even smaller cells; peers, which start processes, and tables aside."""
+    """A quick run in this process, with even smaller cells; peers, which start processes, tables and speed aside."""
     out = tmp_path_factory.mktemp("results")
     said = []
-    wanted = [name for name in EXPERIMENTS if name not in ("peers", "tables")]
+    wanted = [name for name in EXPERIMENTS if name not in ASIDE]
     with pytest.MonkeyPatch.context() as patch:
         for key, value in {"ratio": 0.5, "length": 8, "k": 3}.items():
             patch.setitem(QUICK, key, value)
@@ -373,10 +414,10 @@ def quick_run(tmp_path_factory):
 
 def test_every_experiment_shows_what_its_cells_measured(quick_run):
     pytest.importorskip("matplotlib")
-    results = page.read(quick_run)
+    results = page.read(quick_run, history=quick_run / "none")
     for name, experiment in EXPERIMENTS.items():
         text, figures = experiment.show(results)
-        if name in ("peers", "tables"):
+        if name in ASIDE:
             assert text == "Not run.\n"
         else:
             assert "|---|" in text, name
