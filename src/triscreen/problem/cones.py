@@ -16,6 +16,8 @@ from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen._utils.validation import as_choice, as_numbers
 from triscreen.errors import InputError
 
+# From so many dimensions on, eigenvalues that rounding alone explains are left out of factors: each costs a column.
+_WIDE, _NOTHING = 256, 4 * np.finfo(float).eps
 # An eigenvalue below zero by less than this, times the dimension and the largest one, is rounding.
 _ROUNDING = 100 * np.finfo(float).eps
 
@@ -64,9 +66,10 @@ class PSD(Cone):
     def project(self, B):
         """Project a symmetric matrix: keep the positive eigenvalues."""
         values, vectors = np.linalg.eigh(B)
-        keep = values > 0
+        keep = values > (_NOTHING * np.abs(values).max() if len(values) >= _WIDE else 0.0)
         F = vectors[:, keep] * np.sqrt(values[keep])
-        return Projection(F @ F.T, F, (values[~keep], vectors[:, ~keep]))
+        cut = ~keep if len(values) < _WIDE else values < 0
+        return Projection(F @ F.T, F, (values[cut], vectors[:, cut]))
 
     def basis(self, Y):
         """Return two functions: into the eigenbasis of Y, and out of it."""
@@ -105,7 +108,7 @@ class PSD(Cone):
 
     def embed(self, X, factor, threads):
         """Return G with |G_a - G_b|^2 = (x_a - x_b)' F F' (x_a - x_b)."""
-        G = np.empty((len(X), factor.shape[1]))
+        G = np.empty((len(X), factor.shape[1]), dtype=X.dtype)
         chunks = count_chunks(len(X), X.shape[1] * factor.shape[1] // 4 + 1)
         bounds = chunk_bounds(len(X), chunks)
 

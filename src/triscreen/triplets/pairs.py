@@ -14,6 +14,8 @@ from triscreen.errors import InputError
 from triscreen.triplets.base import TripletSet
 
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
+# From so many dimensions on, of symmetric products one triangle is computed, by so many columns at a time.
+WIDE, _COLUMNS = 256, 128
 
 
 class ListedPairs(TripletSet):
@@ -117,7 +119,7 @@ class ListedPairs(TripletSet):
         # The partial matrices together are no larger than X.
         chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
         bounds = chunk_bounds(n, chunks)
-        parts = np.zeros((chunks, dim, dim))
+        parts = np.zeros((chunks, dim, dim), dtype=X.dtype)
 
         stretch = 1 + int(LONGEST / dim**2)
 
@@ -125,16 +127,46 @@ class ListedPairs(TripletSet):
             for start in range(bounds[c], bounds[c + 1], stretch):
                 breathe()
                 stop = min(start + stretch, bounds[c + 1])
-                rows = np.empty((stop - start, dim))
+                rows = np.empty((stop - start, dim), dtype=X.dtype)
                 laplacian_rows(
                     X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start,
                     stop,
                 )  # fmt: skip
-                parts[c] += X[start:stop].T @ rows
+                add_symmetric(X[start:stop], rows, parts[c])
 
         threads.run("matrix", task, chunks)
-        A = parts.sum(axis=0)
-        return 0.5 * (A + A.T)
+        return symmetric(parts)
+
+    def on_axes(self, threads):
+        """Return (this set on the principal axes of its points, the axes, the share of squares beyond the first ones).
+
+        In single precision; the axes are orthonormal in double.
+        """
+        X = self.points.astype(np.float32)
+        n, dim = X.shape
+        chunks = min(16, max(1, n // dim))
+        bounds = chunk_bounds(n, chunks)
+        parts = np.zeros((chunks, dim, dim), dtype=X.dtype)
+        turned = np.empty_like(X)
+
+        def square(c):
+            part = X[bounds[c] : bounds[c + 1]]
+            add_symmetric(part, part, parts[c])
+
+        def turn(c):
+            np.matmul(X[bounds[c] : bounds[c + 1]], single, out=turned[bounds[c] : bounds[c + 1]])
+
+        threads.run("axes", square, chunks)
+        axes = np.linalg.eigh(symmetric(parts))[1][:, ::-1]
+        single = axes.astype(np.float32)
+        threads.run("turn", turn, chunks)
+        squares = np.einsum("ij,ij->j", turned, turned, dtype=float)
+        beyond = np.append(np.cumsum(squares[::-1])[::-1], 0.0) / squares.sum()
+        return self.over(turned), axes, beyond
+
+    def along(self, count):
+        """Return this set with so many coordinates of its points, the first ones."""
+        return self.over(np.ascontiguousarray(self.points[:, :count]))
 
     def diagonal(self, pair_weights, threads):
         """Return the diagonal of `matrix`, in O(pairs d)."""
@@ -148,3 +180,22 @@ class ListedPairs(TripletSet):
 
         threads.run("diagonal", task, chunks)
         return parts.sum(axis=0)
+
+
+def add_symmetric(X, Y, out):
+    """Add X'Y to out, of which `symmetric` makes the whole: where there are many columns, only what is needed."""
+    dim = X.shape[1]
+    if dim < WIDE:
+        out += X.T @ Y
+        return
+    for column in range(0, dim, _COLUMNS):
+        out[column : column + _COLUMNS, column:] += X[:, column : column + _COLUMNS].T @ Y[:, column:]
+
+
+def symmetric(parts):
+    """Return the sum of what `add_symmetric` made, in float64."""
+    A = parts.sum(axis=0, dtype=float)
+    if len(A) < WIDE:
+        return 0.5 * (A + A.T)
+    upper = np.triu(A, 1)
+    return upper + upper.T + np.diag(np.diag(A))
