@@ -15,9 +15,10 @@ from triscreen._kernels.norms import diagonal_norms, full_norms
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen._utils.validation import as_choice, as_numbers
 from triscreen.errors import InputError
+from triscreen.triplets.pairs import WIDE, product
 
-# From so many dimensions on, eigenvalues that rounding alone explains are left out of factors: each costs a column.
-_WIDE, _NOTHING = 256, 4 * np.finfo(float).eps
+# From WIDE dimensions on, eigenvalues that rounding alone explains are left out of factors: each costs a column.
+_NOTHING = 4 * np.finfo(float).eps
 # An eigenvalue below zero by less than this, times the dimension and the largest one, is rounding.
 _ROUNDING = 100 * np.finfo(float).eps
 
@@ -66,13 +67,13 @@ class PSD(Cone):
     def project(self, B):
         """Project a symmetric matrix: keep the positive eigenvalues."""
         values, vectors = np.linalg.eigh(B)
-        keep = values > (_NOTHING * np.abs(values).max() if len(values) >= _WIDE else 0.0)
+        keep = values > (_NOTHING * np.abs(values).max() if len(values) >= WIDE else 0.0)
         F = vectors[:, keep] * np.sqrt(values[keep])
-        cut = ~keep if len(values) < _WIDE else values < 0
+        cut = ~keep if len(values) < WIDE else values < 0
         return Projection(F @ F.T, F, (values[cut], vectors[:, cut]))
 
     def basis(self, Y):
-        """Return two functions: into the eigenbasis of Y, and out of it."""
+        """Return two functions, into the eigenbasis of Y and out of it; and the basis."""
         vectors = np.linalg.eigh(Y)[1]
 
         def into(V):
@@ -82,7 +83,7 @@ class PSD(Cone):
             V = vectors @ V @ vectors.T
             return 0.5 * (V + V.T)
 
-        return into, out
+        return into, out, vectors
 
     def diagonal(self, V):
         """Return the diagonal of an element."""
@@ -92,9 +93,9 @@ class PSD(Cone):
         """Return v_i + v_j for every entry (i, j) of an element."""
         return values[:, None] + values[None, :]
 
-    def spread(self, X, V):
+    def spread(self, X, V, threads):
         """Return Y with (x_a - x_b)'(y_a - y_b) = <V, delta delta'>."""
-        return X @ V
+        return X @ V if len(V) < WIDE else product(X, V.astype(X.dtype, copy=False), threads)
 
     def cut_off_inner(self, projection, M):
         """<-[B]_-, M> >= 0 for M in the cone, as a sum of non-negative terms."""
@@ -108,7 +109,9 @@ class PSD(Cone):
 
     def embed(self, X, factor, threads):
         """Return G with |G_a - G_b|^2 = (x_a - x_b)' F F' (x_a - x_b)."""
-        G = np.empty((len(X), factor.shape[1]), dtype=X.dtype)
+        if X.shape[1] >= WIDE:
+            return product(X, factor, threads)
+        G = np.empty((len(X), factor.shape[1]))
         chunks = count_chunks(len(X), X.shape[1] * factor.shape[1] // 4 + 1)
         bounds = chunk_bounds(len(X), chunks)
 
@@ -168,8 +171,8 @@ class Diagonal(Cone):
         return Projection(plus, np.sqrt(plus), (np.minimum(B, 0.0), None))
 
     def basis(self, Y):
-        """Return two functions: a vector is its own basis."""
-        return np.asarray, np.asarray
+        """Return two functions and no basis: a vector is its own."""
+        return np.asarray, np.asarray, None
 
     def diagonal(self, V):
         """Return the vector itself."""
@@ -179,7 +182,7 @@ class Diagonal(Cone):
         """Return the values: an entry belongs to one direction."""
         return values
 
-    def spread(self, X, V):
+    def spread(self, X, V, threads):
         """Return Y with (x_a - x_b)'(y_a - y_b) = sum_c v_c (x_a - x_b)_c^2."""
         return X * V
 

@@ -18,12 +18,12 @@ import numpy as np
 from triscreen._utils.threads import Threads
 from triscreen.problem.cones import PSD, Projection
 from triscreen.problem.engine import Engine
-from triscreen.triplets.pairs import ListedPairs
+from triscreen.triplets.pairs import ListedPairs, product
 
 # Products of so many operations, and eigendecompositions of so many dimensions, are worth it.
 _DIMENSIONS, _WORK = 256, 2e8
 # Sizes of points, and of M and A, whose squares and products are ordinary numbers of single precision.
-_POINTS, _MATRICES = 1e4, 1e10
+_POINTS, _MATRICES = 1e10, 1e20
 # Eigenvalues below this share of the largest one are noise of single precision.
 _NOISE = 4 * float(np.finfo(np.float32).eps)
 # The first step leaves this share of the variance aside, where that takes so much fewer axes; the last one as much as
@@ -43,7 +43,7 @@ class Single(PSD):
         return Projection(wide @ wide.T, F, (values[cut].astype(float), vectors[:, cut]))
 
     def basis(self, Y):
-        """Return two functions: into the eigenbasis of Y, and out of it."""
+        """Return two functions, into the eigenbasis of Y and out of it; and the basis."""
         vectors = _eigh(Y)[1]
 
         def into(V):
@@ -53,11 +53,15 @@ class Single(PSD):
             V = (vectors @ V.astype(np.float32) @ vectors.T).astype(float)
             return 0.5 * (V + V.T)
 
-        return into, out
+        return into, out, vectors
 
-    def spread(self, X, V):
+    def spread(self, X, V, threads):
         """Return Y with (x_a - x_b)'(y_a - y_b) = <V, delta delta'>."""
-        return X @ V.astype(np.float32)
+        return product(X, V.astype(np.float32), threads)
+
+    def embed(self, X, factor, threads):
+        """Return G with |G_a - G_b|^2 = (x_a - x_b)' F F' (x_a - x_b)."""
+        return product(X, factor, threads)
 
     def cut_off_inner(self, projection, M):
         """<-[B]_-, M> >= 0 for M in the cone."""

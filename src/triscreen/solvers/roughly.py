@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from triscreen.problem.rough import pays, steps
 from triscreen.solvers.at_lambda import Start, certified, solve_at, unproven
 from triscreen.solvers.bb import BarzilaiBorwein
@@ -22,23 +26,20 @@ def roughly(problem, lam, tol, solver, start, monitor):
     """
     if type(solver) not in (BarzilaiBorwein, Newton) or not pays(problem, lam):
         return start, None
-    finest = max(_MARGIN * tol, _FINEST)
+    knows = start.M.any()  # and may be good enough as it is
+    finest = max(tol if knows else _MARGIN * tol, _FINEST)
     todo = steps(problem, finest)
-    patience, monitor.patience = monitor.patience, _PATIENCE
-    try:
-        for rough in todo[-1:] if start.M.any() else todo:
-            there = Start.at(rough.engine, rough.into(start.M))
-            wanted = max(finest, _GAP * rough.aside)
-            try:
-                solved = solve_at(rough.engine, lam, wanted, solver, None, there, monitor, unproven)
-            finally:
-                monitor.lift(rough.out)
-            start = Start.at(problem, monitor.best.M, monitor.best.sums.smoothing, step=solved.step)
-            if monitor.wants_stop or monitor.stopped_by not in ("converged", "stalled"):
-                return start, certified(problem, start.M, lam)
-    finally:
-        monitor.patience = patience
-    if monitor.stopped_by == "converged" and tol >= _FINEST:
+    for rough in todo[-1:] if knows else todo:
+        # What was a good size of a step on fewer axes is none on more.
+        there = replace(start, M=rough.into(start.M), step=np.inf, lam0=None)
+        wanted = max(finest, _GAP * rough.aside)
+        with monitor.elsewhere(rough.out, _PATIENCE):
+            solved = solve_at(rough.engine, lam, wanted, solver, None, there, monitor, unproven)
+        best, ended = monitor.best, monitor.stopped_by
+        start = Start.at(problem, best.M, best.sums.smoothing, step=solved.step)
+        if monitor.wants_stop or ended not in ("converged", "stalled"):
+            return start, certified(problem, start.M, lam)
+    if ended == "converged" and tol >= _FINEST:
         solved = certified(problem, start.M, lam)
         if solved.proof.within(tol):
             return start, solved

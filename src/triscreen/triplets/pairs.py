@@ -83,7 +83,7 @@ class ListedPairs(TripletSet):
 
     def changes(self, cone, V, threads):
         """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
-        X, Y = self.points, cone.spread(self.points, V)
+        X, Y = self.points, cone.spread(self.points, V, threads)
         out = np.empty(self.n_pairs)
         chunks = count_chunks(self.n_pairs, 2 + 2 * X.shape[1])
         bounds = chunk_bounds(self.n_pairs, chunks)
@@ -116,10 +116,12 @@ class ListedPairs(TripletSet):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
         X = self.points
         n, dim = X.shape
+        if dim >= WIDE or X.dtype == np.float32:
+            return symmetric_product(X, self._laplacian(pair_weights, threads), threads)
         # The partial matrices together are no larger than X.
         chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
         bounds = chunk_bounds(n, chunks)
-        parts = np.zeros((chunks, dim, dim), dtype=X.dtype)
+        parts = np.zeros((chunks, dim, dim))
 
         stretch = 1 + int(LONGEST / dim**2)
 
@@ -127,15 +129,30 @@ class ListedPairs(TripletSet):
             for start in range(bounds[c], bounds[c + 1], stretch):
                 breathe()
                 stop = min(start + stretch, bounds[c + 1])
-                rows = np.empty((stop - start, dim), dtype=X.dtype)
-                laplacian_rows(
-                    X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start,
-                    stop,
-                )  # fmt: skip
-                add_symmetric(X[start:stop], rows, parts[c])
+                rows = np.empty((stop - start, dim))
+                self._lay(pair_weights, rows, start, stop)
+                parts[c] += X[start:stop].T @ rows
 
         threads.run("matrix", task, chunks)
-        return symmetric(parts)
+        A = parts.sum(axis=0)
+        return 0.5 * (A + A.T)
+
+    def _laplacian(self, pair_weights, threads):
+        """Return Lap(c) X."""
+        rows = np.empty_like(self.points)
+        chunks = count_chunks(len(rows), 2 * rows.shape[1] * (1 + 2 * self.n_pairs / max(len(rows), 1)))
+        bounds = chunk_bounds(len(rows), chunks)
+
+        def task(c):
+            self._lay(pair_weights, rows[bounds[c] : bounds[c + 1]], bounds[c], bounds[c + 1])
+
+        threads.run("laplacian", task, chunks)
+        return rows
+
+    def _lay(self, pair_weights, rows, start, stop):
+        """Write the rows start <= i < stop of Lap(c) X."""
+        pairs = self.first, self.second, self._ptr, self._back_ptr, self._back_pair
+        laplacian_rows(self.points, *pairs, pair_weights, rows, start, stop)
 
     def on_axes(self, threads):
         """Return (this set on the principal axes of its points, the axes, the share of squares beyond the first ones).
@@ -143,26 +160,15 @@ class ListedPairs(TripletSet):
         In single precision; the axes are orthonormal in double.
         """
         X = self.points.astype(np.float32)
-        n, dim = X.shape
-        chunks = min(16, max(1, n // dim))
-        bounds = chunk_bounds(n, chunks)
-        parts = np.zeros((chunks, dim, dim), dtype=X.dtype)
-        turned = np.empty_like(X)
-
-        def square(c):
-            part = X[bounds[c] : bounds[c + 1]]
-            add_symmetric(part, part, parts[c])
-
-        def turn(c):
-            np.matmul(X[bounds[c] : bounds[c + 1]], single, out=turned[bounds[c] : bounds[c + 1]])
-
-        threads.run("axes", square, chunks)
-        axes = np.linalg.eigh(symmetric(parts))[1][:, ::-1]
-        single = axes.astype(np.float32)
-        threads.run("turn", turn, chunks)
+        axes = np.linalg.eigh(symmetric_product(X, X, threads))[1][:, ::-1]
+        turned = product(X, axes.astype(np.float32), threads)
         squares = np.einsum("ij,ij->j", turned, turned, dtype=float)
         beyond = np.append(np.cumsum(squares[::-1])[::-1], 0.0) / squares.sum()
         return self.over(turned), axes, beyond
+
+    def turned(self, vectors, threads):
+        """Return this set with its points in the coordinates of these vectors."""
+        return self.over(product(self.points, vectors, threads))
 
     def along(self, count):
         """Return this set with so many coordinates of its points, the first ones."""
@@ -182,20 +188,36 @@ class ListedPairs(TripletSet):
         return parts.sum(axis=0)
 
 
-def add_symmetric(X, Y, out):
-    """Add X'Y to out, of which `symmetric` makes the whole: where there are many columns, only what is needed."""
-    dim = X.shape[1]
-    if dim < WIDE:
-        out += X.T @ Y
-        return
-    for column in range(0, dim, _COLUMNS):
-        out[column : column + _COLUMNS, column:] += X[:, column : column + _COLUMNS].T @ Y[:, column:]
+def product(X, V, threads):
+    """Return X V, for points X of many dimensions."""
+    out = np.empty((len(X), V.shape[1]), dtype=X.dtype)
+    # With few rows at a time most of the work would be to look at V.
+    chunks = min(count_chunks(len(X), V.size // 4 + 1), 1 + len(X) // _COLUMNS)
+    bounds = chunk_bounds(len(X), chunks)
+
+    def task(c):
+        np.matmul(X[bounds[c] : bounds[c + 1]], V, out=out[bounds[c] : bounds[c + 1]])
+
+    threads.run("product", task, chunks)
+    return out
 
 
-def symmetric(parts):
-    """Return the sum of what `add_symmetric` made, in float64."""
-    A = parts.sum(axis=0, dtype=float)
-    if len(A) < WIDE:
-        return 0.5 * (A + A.T)
-    upper = np.triu(A, 1)
-    return upper + upper.T + np.diag(np.diag(A))
+def symmetric_product(X, Y, threads):
+    """Return X'Y where that is symmetric, in float64: one triangle of it, by columns, for both."""
+    n, dim = X.shape
+    A = np.zeros((dim, dim))
+    stretch = 1 + int(LONGEST / (_COLUMNS * dim))
+
+    def task(c):
+        here, beyond = slice(c * _COLUMNS, (c + 1) * _COLUMNS), slice(c * _COLUMNS, None)
+        for start in range(0, n, stretch):
+            breathe()
+            A[here, beyond] += X[start : start + stretch, here].T @ Y[start : start + stretch, beyond]
+
+    blocks = -(-dim // _COLUMNS)
+    threads.run("matrix", task, blocks)
+    for c in range(blocks):
+        here, below = slice(c * _COLUMNS, (c + 1) * _COLUMNS), slice((c + 1) * _COLUMNS, None)
+        A[here, here] = 0.5 * (A[here, here] + A[here, here].T)
+        A[below, here] = A[here, below].T
+    return A
