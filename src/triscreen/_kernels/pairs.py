@@ -45,7 +45,7 @@ def laplacian_rows(X, first, second, ptr, back_ptr, back_pair, weights, out, sta
     for i in range(start, stop):
         most = max(most, ptr[i + 1] - ptr[i] + back_ptr[i + 1] - back_ptr[i])
     other = np.empty(most + 3, np.int64)
-    weight = np.empty(most + 3)
+    weight = np.empty(most + 3, X.dtype)
     for i in range(start, stop):
         n = 0  # pairs of weight zero are overwritten by the next one
         for p in range(ptr[i], ptr[i + 1]):

@@ -15,7 +15,10 @@ from triscreen._kernels.norms import diagonal_norms, full_norms
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen._utils.validation import as_choice, as_numbers
 from triscreen.errors import InputError
+from triscreen.triplets.pairs import WIDE, product
 
+# From WIDE dimensions on, eigenvalues that rounding alone explains are left out of factors: each costs a column.
+_NOTHING = 4 * np.finfo(float).eps
 # An eigenvalue below zero by less than this, times the dimension and the largest one, is rounding.
 _ROUNDING = 100 * np.finfo(float).eps
 
@@ -52,6 +55,7 @@ class PSD(Cone):
     """Symmetric positive semi-definite matrices."""
 
     name = "psd"
+    doubt = 1e-10  # rounding of sums of squares, relative
 
     def shape(self, dim):
         """Shape of an element."""
@@ -65,7 +69,8 @@ class PSD(Cone):
         """Project a symmetric matrix: keep the positive eigenvalues."""
         values, vectors = np.linalg.eigh(B)
         n = int(values.searchsorted(0.0, side="right"))  # they ascend
-        F = vectors[:, n:] * np.sqrt(values[n:])
+        first = n if len(values) < WIDE else int(values.searchsorted(_NOTHING * np.abs(values).max(), side="right"))
+        F = vectors[:, first:] * np.sqrt(values[first:])
         return Projection(F @ F.T, F, (values[:n], vectors[:, :n]))
 
     def gap_at_least(self, M, target, trial, lam):
@@ -76,14 +81,14 @@ class PSD(Cone):
         could make it more than it is.
         """
         F = trial.factor
-        along = np.einsum("ij,ij->j", F, target @ F) / np.maximum(np.einsum("ij,ij->j", F, F), 1e-300)
-        along = np.maximum(along, 0.0)
+        along = np.einsum("ij,ij->j", F, target.astype(F.dtype, copy=False) @ F)
+        along = np.maximum(along / np.maximum(np.einsum("ij,ij->j", F, F), 1e-30), 0.0)
         size, near = float(np.vdot(M, M)), float(along @ along)
         rest = size - 2 * float(np.vdot(M, target)) + near
-        return 0.5 * lam * rest if rest > 1e-10 * (size + near) else 0.0
+        return 0.5 * lam * rest if rest > self.doubt * (size + near) else 0.0
 
     def basis(self, Y):
-        """Return two functions: into the eigenbasis of Y, and out of it."""
+        """Return two functions, into the eigenbasis of Y and out of it; and the basis."""
         vectors = np.linalg.eigh(Y)[1]
 
         def into(V):
@@ -93,7 +98,7 @@ class PSD(Cone):
             V = vectors @ V @ vectors.T
             return 0.5 * (V + V.T)
 
-        return into, out
+        return into, out, vectors
 
     def diagonal(self, V):
         """Return the diagonal of an element."""
@@ -103,9 +108,9 @@ class PSD(Cone):
         """Return v_i + v_j for every entry (i, j) of an element."""
         return values[:, None] + values[None, :]
 
-    def spread(self, X, V):
+    def spread(self, X, V, threads):
         """Return Y with (x_a - x_b)'(y_a - y_b) = <V, delta delta'>."""
-        return X @ V
+        return X @ V if len(V) < WIDE else product(X, V.astype(X.dtype, copy=False), threads)
 
     def cut_off_inner(self, projection, M):
         """<-[B]_-, M> >= 0 for M in the cone, as a sum of non-negative terms."""
@@ -119,6 +124,8 @@ class PSD(Cone):
 
     def embed(self, X, factor, threads):
         """Return G with |G_a - G_b|^2 = (x_a - x_b)' F F' (x_a - x_b)."""
+        if X.shape[1] >= WIDE:
+            return product(X, factor, threads)
         G = np.empty((len(X), factor.shape[1]))
         chunks = count_chunks(len(X), X.shape[1] * factor.shape[1] // 4 + 1)
         bounds = chunk_bounds(len(X), chunks)
@@ -183,8 +190,8 @@ class Diagonal(Cone):
         return 0.0
 
     def basis(self, Y):
-        """Return two functions: a vector is its own basis."""
-        return np.asarray, np.asarray
+        """Return two functions and no basis: a vector is its own."""
+        return np.asarray, np.asarray, None
 
     def diagonal(self, V):
         """Return the vector itself."""
@@ -194,7 +201,7 @@ class Diagonal(Cone):
         """Return the values: an entry belongs to one direction."""
         return values
 
-    def spread(self, X, V):
+    def spread(self, X, V, threads):
         """Return Y with (x_a - x_b)'(y_a - y_b) = sum_c v_c (x_a - x_b)_c^2."""
         return X * V
 

@@ -8,7 +8,11 @@ s are weights of triplets, and these go into a matrix.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
+
+from triscreen.triplets.pairs import WIDE, ListedPairs
 
 
 class Curvature:
@@ -41,3 +45,16 @@ class Curvature:
         change = self._triplets.changes(self._cone, V, self._threads)
         weights = self._triplets.hessian_weights(self._dist, change, self._smoothing, self._threads)
         return self._cone.assemble(self._triplets, weights, self._threads)
+
+    def within(self, basis):
+        """Return the product with the Hessian in the coordinates of a basis (of the cone: into it, out of it, vectors).
+
+        In many dimensions the points go into the basis once, in place of every V.
+        """
+        into, out, vectors = basis
+        triplets = self._triplets
+        if vectors is None or triplets.dim < WIDE or not isinstance(triplets, ListedPairs):
+            return lambda V: into(self.times(out(V)))
+        turned = copy(self)
+        turned._triplets = triplets.turned(vectors, self._threads)
+        return turned.times

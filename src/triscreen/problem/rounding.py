@@ -11,8 +11,9 @@ Every bound is a constant times u times magnitudes, valid for any order of summa
   and k' = 2s + 16 + k.
 * **A** = sum_t w_t a_t H_t through pair weights: an entry is a sum over the triplets of a pair, the pairs of a point
   and the points, so |dA| <= 2 K u (sum_t w_t a_t) g with g the largest |x_a - x_b| (|x_a| + |x_b|) over pairs and
-  K = points + most pairs at a point + most triplets at a pair + 8s + k. Constant parts of a reduced problem add the
-  bound they were made with, the eigendecomposition adds 32 s u |A|. The alphas are exact: any number in [0, 1] will do.
+  K = points + most pairs at a point + most triplets at a pair + 8s + k; half as much again where one triangle of A
+  stands for both, which may add a factor of sqrt(2). Constant parts of a reduced problem add the bound they were made
+  with, the eigendecomposition adds 32 s u |A|. The alphas are exact: any number in [0, 1] will do.
   A prior N with an error dN (`triscreen.problem.prior`) makes it |dA| + lam |dN| of A + lam N, which then stands for A.
 * **Gap.** As a function of A it has the gradient M(a) - M, so it is off by
   |M - M(a)| |dA| + |dA|^2/(2 lam) + |[A]_-| |dM|, with |dM| <= 32 s u trace(M) between M and the factor that its
@@ -29,6 +30,7 @@ from copy import copy
 import numpy as np
 
 from triscreen._kernels.weights import add_distances
+from triscreen.triplets.pairs import WIDE
 
 U = 2.0**-53
 
@@ -64,7 +66,8 @@ class Rounding:
         else:
             self._farthest = float(self._reach.max(initial=0.0))
             reach = float((np.sqrt(triplets.euclid(threads)) * self._reach).max(initial=0.0))
-        self._matrix = 2 * (terms + 8 * dim + point_error) * U * reach
+        triangles = 2 if dim < WIDE else 3
+        self._matrix = triangles * (terms + 8 * dim + point_error) * U * reach
         self._dim, self._point_error = dim, point_error
 
     def reduced(self, linear_error, triplets=None, pairs=None):

@@ -19,6 +19,7 @@ from triscreen.solvers.contract import Solution
 from triscreen.solvers.dual import DualAscent
 from triscreen.solvers.monitor import Monitor
 from triscreen.solvers.newton import Newton
+from triscreen.solvers.roughly import roughly
 
 SOLVERS = {
     "auto": lambda: Newton(first=20),  # projected gradient is done by then, or slow
@@ -116,10 +117,14 @@ def solve(
                 _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
                 if start is None:
                     begin = walk_down(problem, lam, solver, begin, monitor)
-                if monitor.stopped_by is None:
-                    solved = solve_at(problem, lam, tol, solver, screening, begin, monitor, from_metric)
-                else:
+                if monitor.stopped_by is not None:
                     solved = certified(problem, begin.M, lam)
+                else:
+                    solved = None
+                    if screening in (None, AUTO):
+                        begin, solved = roughly(problem, lam, tol, solver, begin, monitor)
+                    if solved is None:
+                        solved = solve_at(problem, lam, tol, solver, screening, begin, monitor, from_metric)
                 solution = _solution(problem, solved, tol, monitor)
         except OutOfTime:
             solution = _best_so_far(problem, lam, tol, solver, begin.M, monitor, "max_seconds")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,6 +40,7 @@ class Monitor:
         self.n_iter = 0
         self.best = self.before = None  # before: the best at the lambda before this one
         self.whole = None  # the best one that was evaluated over all of the problem
+        self._patience = _PATIENCE
         self.wants_stop = False  # what the callback answered last
         self._may_sharpen = False  # is there a smaller smoothing to go on with?
         self._last_gain, self._gain_from = 0, np.inf  # when the gap last fell by 1 %, and from where
@@ -77,6 +80,20 @@ class Monitor:
     def stop(self, reason):
         """End the solve, for this reason."""
         self.stopped_by = reason
+
+    @contextmanager
+    def elsewhere(self, out, patience):
+        """Watch an engine in other coordinates inside, which ``out`` leads out of, with that much patience.
+
+        Afterwards the best point is one of the problem's; its gap is still the one over there.
+        """
+        before, self._patience = self._patience, patience
+        try:
+            yield
+        finally:
+            self._patience, self.whole = before, None
+            if self.best is not None:
+                self.best = replace(self.best, M=out(self.best.M))
 
     def ask_for_more(self):
         """Go on with half the tolerance: what had converged did not hold when it was certified."""
@@ -121,7 +138,7 @@ class Monitor:
             self.stopped_by = "max_iter"
         elif self.max_seconds is not None and seconds >= self.max_seconds:
             self.stopped_by = "max_seconds"
-        elif self.n_iter - self._last_gain >= _PATIENCE:
+        elif self.n_iter - self._last_gain >= self._patience:
             self.stopped_by = "stalled"
         sharpen = self._may_sharpen and known and gap - evaluation.slack < 0.25 * evaluation.slack
         return sharpen or self.stopped_by is not None

@@ -67,14 +67,9 @@ class Newton:
     def _step(self, engine, lam, now, eta, monitor):
         """Return the evaluation after one Newton step, or None where it leads nowhere."""
         curvature = Curvature(engine, now)
-
-        def hessian(V):
-            monitor.count(curvature.share)
-            return curvature.times(V)
-
         G = now.gradient(lam)
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows leads nowhere
-            dM = self._direction(engine.cone, lam, now.M, G, eta, hessian, curvature.mean)
+            dM = self._direction(engine.cone, lam, now.M, G, eta, curvature, monitor)
         if not np.isfinite(dM).all():
             return None
         trial = engine.cone.project(now.M + dM)
@@ -86,14 +81,16 @@ class Newton:
         monitor.count(engine.share + (sweeps - 1) * engine.sweep_share)
         return after
 
-    def _direction(self, cone, lam, M, G, eta, hessian, mean):
+    def _direction(self, cone, lam, M, G, eta, curvature, monitor):
         """Return dM by conjugate gradients, with the diagonal of the system (H by its mean) to precondition them."""
-        into, out = cone.basis(M - eta * G)
+        basis = cone.basis(M - eta * G)
+        into, out, _ = basis
+        hessian = curvature.within(basis)
         G = into(G)
         mu, g = cone.sums(np.maximum(cone.diagonal(into(M)), 0.0)), cone.sums(np.maximum(cone.diagonal(G), 0.0))
         lost = (mu <= 1e-12 * mu.max(initial=0.0)) & (g > 0.0)
         diagonal = lam + np.where(mu > 0.0, g, 0.0) / np.where(mu > 0.0, mu, 1.0)
-        scale = np.where(lost, 0.0, 1.0 / (diagonal + mean))
+        scale = np.where(lost, 0.0, 1.0 / (diagonal + curvature.mean))
         dM = np.zeros_like(G)
         rest = -G
         z = scale * rest
@@ -102,7 +99,8 @@ class Newton:
         for _ in range(self.max_cg):
             if not rz > wanted:
                 break
-            Ap = diagonal * p + into(hessian(out(p)))
+            monitor.count(curvature.share)
+            Ap = diagonal * p + hessian(p)
             curve = float(np.vdot(p, Ap))
             if not curve > 0.0:  # overflow, or nothing but rounding
                 break

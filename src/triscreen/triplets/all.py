@@ -182,7 +182,7 @@ class AllTriplets(NeverListed, TripletSet):
 
     def changes(self, cone, V, threads):
         """Return (x_a - x_b)'V (x_a - x_b) for all pairs."""
-        return Quadratic.of_sides(self.points, cone.spread(self.points, V))
+        return Quadratic.of_sides(self.points, cone.spread(self.points, V, threads))
 
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""

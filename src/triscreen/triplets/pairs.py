@@ -14,6 +14,8 @@ from triscreen.errors import InputError
 from triscreen.triplets.base import TripletSet
 
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
+# From so many dimensions on, of symmetric products one triangle is computed, by so many columns at a time.
+WIDE, _COLUMNS = 256, 128
 
 
 class ListedPairs(TripletSet):
@@ -81,7 +83,7 @@ class ListedPairs(TripletSet):
 
     def changes(self, cone, V, threads):
         """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
-        X, Y = self.points, cone.spread(self.points, V)
+        X, Y = self.points, cone.spread(self.points, V, threads)
         out = np.empty(self.n_pairs)
         chunks = count_chunks(self.n_pairs, 2 + 2 * X.shape[1])
         bounds = chunk_bounds(self.n_pairs, chunks)
@@ -114,6 +116,8 @@ class ListedPairs(TripletSet):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
         X = self.points
         n, dim = X.shape
+        if dim >= WIDE or X.dtype == np.float32:
+            return symmetric_product(X, self._laplacian(pair_weights, threads), threads)
         # The partial matrices together are no larger than X.
         chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
         bounds = chunk_bounds(n, chunks)
@@ -126,15 +130,49 @@ class ListedPairs(TripletSet):
                 breathe()
                 stop = min(start + stretch, bounds[c + 1])
                 rows = np.empty((stop - start, dim))
-                laplacian_rows(
-                    X, self.first, self.second, self._ptr, self._back_ptr, self._back_pair, pair_weights, rows, start,
-                    stop,
-                )  # fmt: skip
+                self._lay(pair_weights, rows, start, stop)
                 parts[c] += X[start:stop].T @ rows
 
         threads.run("matrix", task, chunks)
         A = parts.sum(axis=0)
         return 0.5 * (A + A.T)
+
+    def _laplacian(self, pair_weights, threads):
+        """Return Lap(c) X."""
+        rows = np.empty_like(self.points)
+        chunks = count_chunks(len(rows), 2 * rows.shape[1] * (1 + 2 * self.n_pairs / max(len(rows), 1)))
+        bounds = chunk_bounds(len(rows), chunks)
+
+        def task(c):
+            self._lay(pair_weights, rows[bounds[c] : bounds[c + 1]], bounds[c], bounds[c + 1])
+
+        threads.run("laplacian", task, chunks)
+        return rows
+
+    def _lay(self, pair_weights, rows, start, stop):
+        """Write the rows start <= i < stop of Lap(c) X."""
+        pairs = self.first, self.second, self._ptr, self._back_ptr, self._back_pair
+        laplacian_rows(self.points, *pairs, pair_weights, rows, start, stop)
+
+    def on_axes(self, threads):
+        """Return (this set on the principal axes of its points, the axes, the share of squares beyond the first ones).
+
+        In single precision; the axes are orthonormal in double.
+        """
+        X = self.points.astype(np.float32)
+        axes = np.linalg.eigh(symmetric_product(X, X, threads))[1][:, ::-1]
+        turned = product(X, axes.astype(np.float32), threads)
+        squares = np.einsum("ij,ij->j", turned, turned, dtype=float)
+        beyond = np.append(np.cumsum(squares[::-1])[::-1], 0.0) / squares.sum()
+        return self.over(turned), axes, beyond
+
+    def turned(self, vectors, threads):
+        """Return this set with its points in the coordinates of these vectors."""
+        return self.over(product(self.points, vectors, threads))
+
+    def along(self, count):
+        """Return this set with so many coordinates of its points, the first ones."""
+        return self.over(np.ascontiguousarray(self.points[:, :count]))
 
     def diagonal(self, pair_weights, threads):
         """Return the diagonal of `matrix`, in O(pairs d)."""
@@ -148,3 +186,38 @@ class ListedPairs(TripletSet):
 
         threads.run("diagonal", task, chunks)
         return parts.sum(axis=0)
+
+
+def product(X, V, threads):
+    """Return X V, for points X of many dimensions."""
+    out = np.empty((len(X), V.shape[1]), dtype=X.dtype)
+    # With few rows at a time most of the work would be to look at V.
+    chunks = min(count_chunks(len(X), V.size // 4 + 1), 1 + len(X) // _COLUMNS)
+    bounds = chunk_bounds(len(X), chunks)
+
+    def task(c):
+        np.matmul(X[bounds[c] : bounds[c + 1]], V, out=out[bounds[c] : bounds[c + 1]])
+
+    threads.run("product", task, chunks)
+    return out
+
+
+def symmetric_product(X, Y, threads):
+    """Return X'Y where that is symmetric, in float64: one triangle of it, by columns, for both."""
+    n, dim = X.shape
+    A = np.zeros((dim, dim))
+    stretch = 1 + int(LONGEST / (_COLUMNS * dim))
+
+    def task(c):
+        here, beyond = slice(c * _COLUMNS, (c + 1) * _COLUMNS), slice(c * _COLUMNS, None)
+        for start in range(0, n, stretch):
+            breathe()
+            A[here, beyond] += X[start : start + stretch, here].T @ Y[start : start + stretch, beyond]
+
+    blocks = -(-dim // _COLUMNS)
+    threads.run("matrix", task, blocks)
+    for c in range(blocks):
+        here, below = slice(c * _COLUMNS, (c + 1) * _COLUMNS), slice((c + 1) * _COLUMNS, None)
+        A[here, here] = 0.5 * (A[here, here] + A[here, here].T)
+        A[below, here] = A[here, below].T
+    return A
