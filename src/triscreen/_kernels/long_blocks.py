@@ -45,6 +45,24 @@ def put_in_order(keys, order):
             gap = 3 * gap + 1
 
 
+@compiled()
+def narrow_order(ptr, split, order, used, out):
+    """Write the order of the pairs that are used, each counted among those of its anchor and side."""
+    place = np.empty(order.size, np.int32)
+    here = 0
+    for i in range(split.size):
+        for begin, end in ((ptr[i], split[i]), (split[i], ptr[i + 1])):
+            count = 0
+            for p in range(begin, end):
+                place[p] = count
+                count += used[p]
+            for j in range(begin, end):
+                p = begin + order[j]
+                if used[p]:
+                    out[here] = place[p]
+                    here += 1
+
+
 @compiled(fastmath=SUMS)
 def sweep_long_blocks(dist, ptr, split, order, smoothing, pair_weights, sums, start, stop):
     """Sweep the anchors start <= i < stop; ``order``: places of positives, and of negatives, by distance."""

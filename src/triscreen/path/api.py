@@ -94,8 +94,9 @@ def solve_path(
     tol : float
         Relative gap of every solution.
     screening : "auto", None or Screening
-        What saves work, never the answer. "auto": the working set of `Screening.active_set`, and the sphere "mid"
-        every 30 iterations where a lambda takes so many; the fastest choice measured.
+        What saves work, never the answer. "auto": the working set of `Screening.active_set` where it is likely to save
+        more than it takes (small problems do without), and the sphere "mid" every 30 iterations where a lambda takes so
+        many; the fastest choice measured.
     solver : str or object
         As for `solve`.
     guarantee : float, optional
@@ -144,7 +145,8 @@ def solve_path(
     except OutOfTime:
         raise OutOfTime(f"max_seconds={max_seconds:g}: it was over before lambda_max was known; allow more") from None
     problem.check_path(grid.most)
-    walk = Walk(problem, solver_object, screening_object, tol, max_iter)
+    frugal = isinstance(screening, str)  # "auto"
+    walk = Walk(problem, solver_object, screening_object, tol, max_iter, frugal)
     rows, ended = [], None
     opened = nullcontext()
     if checkpoint is not None:
@@ -171,7 +173,7 @@ def solve_path(
                 inside, ahead = (problem.units.into(value, LAMBDA) for value in (lam, grid.ahead(lam, rows)))
                 try:
                     with deadline(left):
-                        row = walk.step(inside, ahead, left)
+                        row = walk.step(inside, ahead, left, rows)
                 except OutOfTime:
                     ended = "max_seconds"
                     break

@@ -18,6 +18,7 @@ Theorem 3.10 (RRPB), section 4 (ranges); tubes are ours.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,6 +40,11 @@ _MOST_TUBES = 4
 _FAR = 0.7
 _APART = 0.035
 _CLOSE = 0.05
+# What things take, in nanoseconds, about: a pass for each pair, and dimension of it; a tube, and each pair of it (each
+# triplet takes one). What a working set is likely to keep of the pairs, and how many lambdas back to look for that.
+_A_PAIR, _A_DIMENSION = 12.0, 0.9
+_TUBE, _TUBE_PAIR = 6e5, 40.0
+_SHARE, _RECENT = 0.25, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +67,8 @@ class Walk:
 
     Attributes
     ----------
+    frugal : bool
+        Make a tube only where it is likely to save more than it costs.
     solutions : list of (lam, M, A)
         The last two, with A over all triplets.
     references : list of Reference
@@ -80,6 +88,7 @@ class Walk:
     screening: object
     tol: float
     max_iter: int
+    frugal: bool = False
     solutions: list = field(default_factory=list)
     references: list = field(default_factory=list)
     working: WorkingSet | None = None
@@ -93,8 +102,12 @@ class Walk:
     patience: int = 1
     scanned: float = 0.0
 
-    def step(self, lam, ahead, max_seconds=None):
-        """Solve for lam and return its `Row`; the tube, if a new one is needed, shall serve down to ``ahead``."""
+    def step(self, lam, ahead, max_seconds=None, rows=()):
+        """Solve for lam and return its `Row`; the tube, if a new one is needed, shall serve down to ``ahead``.
+
+        rows: of the lambdas before.
+        """
+        self._rows = rows[-_RECENT:]
         problem, monitor = self.problem, Monitor(self.problem, lam, self.tol, self.max_iter, max_seconds, None)
         self.scanned = 0.0
         try:
@@ -255,6 +268,9 @@ class Walk:
             return None
         problem = self.problem
         serves = self.working is not None and self.until * (1 - 1e-12) <= lam <= self.references[-1].lam
+        if self.frugal and not serves and not attempt and not self._pays(lam, ahead):
+            self.working = None
+            return None
         if not serves or attempt:
             reference = self._reference(monitor)
             if attempt == _MOST_TUBES:
@@ -268,6 +284,25 @@ class Walk:
             if self.working is None:
                 self.wait = self.patience = min(16, 2 * self.patience)
         return self.working
+
+    def _pays(self, lam, ahead):
+        """Would a tube save more than it takes? By counts, not by a clock, so that every run decides alike."""
+        a_pass, takes = self._prices
+        shares = [row.share for row in self._rows if row.share < 1]
+        share = shares[-1] if shares else _SHARE
+        passes = 1 + (sum(row.n_iter for row in self._rows) / len(self._rows) if self._rows else 2)
+        step = math.log(self.solutions[-1][0] / lam)
+        lambdas = 1 + (math.log(lam / ahead) / step if step > 0 else 0)
+        return lambdas * passes * (1 - share) * a_pass > takes
+
+    @cached_property
+    def _prices(self):
+        """What a pass and a tube take."""
+        triplets = self.problem.triplets
+        if not triplets.lists_triplets:
+            return math.inf, 0.0
+        a_pass = triplets.n_pairs * (_A_PAIR + _A_DIMENSION * triplets.dim)
+        return a_pass, _TUBE + _TUBE_PAIR * triplets.n_pairs + triplets.n_triplets + a_pass
 
     def make_working_set(self, radius, straight):
         """Return the working set of a tube around the last reference; straight: and on to what ``until`` may bring."""

@@ -18,7 +18,7 @@ from triscreen._kernels.blocks import (
     sweep_blocks,
     undecided_blocks,
 )
-from triscreen._kernels.long_blocks import sweep_long_blocks
+from triscreen._kernels.long_blocks import narrow_order, sweep_long_blocks
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import Threads, chunk_bounds, count_chunks
 from triscreen.errors import InputError
@@ -28,6 +28,7 @@ from triscreen.triplets.pairs import ListedPairs
 
 # Triplets for each pair from which on sweeps go by order.
 _LONG = 14
+_IN_ORDER = 16  # elementary operations a pair then, about
 
 
 class BlockTriplets(ListedPairs):
@@ -71,10 +72,10 @@ class BlockTriplets(ListedPairs):
 
     def sweep(self, dist, smoothing, threads):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
+        if self._is_long:
+            return self._sweep_in_order(dist, smoothing, threads)
         bounds = self._chunks
         pair_weights, sums = np.empty(self.n_pairs), np.zeros((len(bounds) - 1, 2, 3))
-        if self._is_long:
-            return self._sweep_in_order(dist, smoothing, threads, pair_weights, sums)
 
         def task(c):
             sweep_blocks(dist, self._ptr, self._split, smoothing, pair_weights, sums[c], bounds[c], bounds[c + 1])
@@ -82,22 +83,28 @@ class BlockTriplets(ListedPairs):
         threads.run("sweep", task, len(sums))
         return Sums(smoothing, *add_up(sums)), pair_weights
 
-    def _sweep_in_order(self, dist, smoothing, threads, pair_weights, sums):
-        try:  # nobody else has it meanwhile
-            order = self._orders.pop()
-        except IndexError:
-            begin = np.where(self._is_positive, self._ptr[self.first], self._split[self.first])
-            order = (np.arange(self.n_pairs) - begin).astype(np.int32)
-        bounds = self._chunks
+    def _sweep_in_order(self, dist, smoothing, threads):
+        chunks = count_chunks(self.n_points, _IN_ORDER * self.n_pairs / max(1, self.n_points))
+        bounds = np.searchsorted(self._ptr, chunk_bounds(self.n_pairs, chunks), side="left")
+        bounds[0], bounds[-1] = 0, self.n_points
+        pair_weights, sums, order = np.empty(self.n_pairs), np.zeros((chunks, 2, 3)), self._take_order()
 
         def task(c):
             sweep_long_blocks(
                 dist, self._ptr, self._split, order, smoothing, pair_weights, sums[c], bounds[c], bounds[c + 1]
             )
 
-        threads.run("sweep", task, len(sums))
+        threads.run("sweep", task, chunks)
         self._orders.append(order)
         return Sums(smoothing, *add_up(sums)), pair_weights
+
+    def _take_order(self):
+        """Return places by distance, as far as they are known: nobody else has them meanwhile."""
+        try:
+            return self._orders.pop()
+        except IndexError:
+            begin = np.where(self._is_positive, self._ptr[self.first], self._split[self.first])
+            return (np.arange(self.n_pairs) - begin).astype(np.int32)
 
     @cached_property
     def _is_long(self):
@@ -172,6 +179,11 @@ class BlockTriplets(ListedPairs):
         made = self._share_points(made, points)
         if "_lengths" in vars(self):
             made._lengths = self._lengths[pairs]
+        if self._orders and made._is_long:
+            order, narrow = self._take_order(), np.empty(count, dtype=np.int32)
+            narrow_order(self._ptr, self._split, order, selection, narrow)
+            self._orders.append(order)
+            made._orders.append(narrow)
         return made, pairs
 
     def _like(self, second, n_positive, n_negative, points):
