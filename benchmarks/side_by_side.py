@@ -128,7 +128,7 @@ def cases(threads):
         "solve digits, all triplets": solution("digits", 1e-3, all_triplets),
         "certificate digits, all triplets": evaluation("digits", all_triplets),
         "solve mnist, 20,000 x 784": solution("mnist", 1e-2, tol=1e-3),
-        "solve 2,000 x 1,024": solution("synthetic", 1e-2, tol=1e-3),
+        "solve 2,000 x 1,024": solution("synthetic", 1e-1, tol=1e-2),  # the gap of the others takes minutes
         **fits("TripletMetric", ("wine", "sonar", "cancer", "digits", "segment")),
         **fits("TripletMetricCV", ("wine", "sonar", "cancer", "digits", "segment")),
     }
@@ -190,8 +190,9 @@ def main():
         parser.error("name two folders of checkouts")
     old, new, *patterns = options.folders
     wanted = [name for name in known if any(fnmatchcase(name, pattern) for pattern in patterns)]
-    if patterns and not wanted:
-        parser.error(f"{patterns[0]}: no case is called so; --list names them")
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            parser.error(f"{pattern}: no case is called so; --list names them")
     both = [Checkout(folder, options.threads) for folder in (old, new)]
     print(f"{'':34s} {'old':>9s} {'new':>9s} {'ratio':>6s}   {'old cpu':>9s} {'new cpu':>9s} {'ratio':>6s}")
     for name in wanted or (name for name in known if not is_long(name)):

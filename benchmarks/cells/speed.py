@@ -49,7 +49,7 @@ def one_pass(problem, path):
 def paths_of(problem, ways, seconds=0.0, at_least=3, clock=time.process_time):
     """Measure paths with these arguments and one pass in turns; return the path and the numbers of each.
 
-    overhead: the seconds of the path over those of its passes, had they all been over all triplets at their best speed.
+    overhead: the seconds of the path over (its passes x the seconds of one over all triplets).
     """
     made = [ts.solve_path(problem, **arguments) for arguments in ways]  # loads kernels, too
     works = [lambda arguments=arguments: ts.solve_path(problem, **arguments) for arguments in ways]
