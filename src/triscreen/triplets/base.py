@@ -180,8 +180,8 @@ class TripletSet:
 
     @property
     def nbytes(self):
-        """Bytes that the set itself holds, without its points."""
-        own = (value for name, value in vars(self).items() if name != "points")
+        """Bytes that the set itself holds, without its points and what it keeps of pairs for screening."""
+        own = (value for name, value in vars(self).items() if name not in ("points", "_lengths"))
         return sum(value.nbytes for value in own if isinstance(value, np.ndarray))
 
     def identity(self):
