@@ -147,14 +147,20 @@ class BlockTriplets(ListedPairs):
         """Return blocks of this kind over some of the points."""
         return BlockTriplets(second, n_positive, n_negative)
 
-    def let_go(self, zones, dist, smoothing, whole=None):
+    def let_go(self, zones, dist, smoothing, whole=None, threads=None):
         """Let decided triplets go; those of two pairs that others need stay, they cost next to nothing there."""
         used, weights = np.empty(self.n_pairs, dtype=bool), np.empty(self.n_pairs)
         whole = np.zeros(self.n_pairs, dtype=np.int8) if whole is None else whole
-        counts = np.zeros(2, dtype=np.int64)
-        leaving_blocks(
-            dist, self._ptr, self._split, zones, whole, smoothing, used, weights, counts, 0, self.n_points, 0
-        )
+        bounds = self._chunks()
+        counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
+        arguments = (dist, self._ptr, self._split, zones, whole, smoothing, used, weights)
+
+        def task(c):
+            start, stop = bounds[c], bounds[c + 1]
+            leaving_blocks(*arguments, counts[c], start, stop, self._count[start])
+
+        (threads or Threads(1)).run("let go", task, len(counts))
+        linear, strays = counts.sum(axis=0)
         smaller, pairs = self.restrict(used)
 
         def numbers():
@@ -168,7 +174,7 @@ class BlockTriplets(ListedPairs):
             kept_blocks(self._ptr, self._split, used, zones, norms, *left)
             return left[0][:-1], left[1][:-1]
 
-        return Departure(smaller, pairs, weights, float(counts[0]), bool(counts[1]), numbers, kept)
+        return Departure(smaller, pairs, weights, float(linear), bool(strays), numbers, kept)
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""
