@@ -181,14 +181,15 @@ def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, cou
     """What goes of the anchors start <= i < stop of a block set, when triplets go none of whose pairs is needed.
 
     used[p] = 1 for the pairs of undecided triplets; a triplet stays if both of its pairs do. weights: what those that
-    go in zone L give to the pairs. Added to counts: how many stay, how many go in zone L, and how many (at least) go
-    whose alpha at these distances is not that of their zone.
+    go in zone L give to the pairs. Added to counts: how many go in zone L, and how many (at least) go whose alpha at
+    these distances is not that of their zone.
     """
     inverse = 1.0 / smoothing
     longest = 0
     for i in range(start, stop):
         longest = max(longest, ptr[i + 1] - split[i])
     columns, every = np.empty(longest, np.int64), np.arange(longest)
+    n_linear = n_off = 0
     t = offset
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
@@ -200,7 +201,6 @@ def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, cou
             nearest = dist[n] if dist[n] < nearest else nearest
             farthest = dist[n] if dist[n] > farthest else farthest
         needed, first = used[middle:end], t
-        n_used = 0
         for p in range(begin, middle):
             used[p] = False
             if whole[p] == UNDECIDED:
@@ -210,36 +210,35 @@ def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, cou
                     any_here |= is_open
                     needed[n] |= is_open
                 used[p] = any_here
-                n_used += any_here
             t += width
         n_columns = 0
         for n in range(width):
             columns[n_columns] = n
             n_columns += not needed[n]
-        counts[0] += n_used * (width - n_columns)
         t, all_linear = first, 0
         for p in range(begin, middle):
             zone, near, linear = whole[p], dist[p], 0
             if zone == LINEAR:
                 all_linear += 1
                 linear = width
-                counts[2] += off_zone(farthest - near, zone, inverse)
+                n_off += off_zone(farthest - near, zone, inverse)
             elif zone == ZERO:
-                counts[2] += off_zone(nearest - near, zone, inverse)
+                n_off += off_zone(nearest - near, zone, inverse)
             else:
                 which, count = (columns, n_columns) if used[p] else (every, width)
                 for k in range(count):
-                    n = middle + which[k]
-                    zone = zones[t + which[k]]
-                    counts[2] += off_zone(dist[n] - near, zone, inverse)
-                    if zone == LINEAR:
-                        linear += 1
-                        weights[n] += 1.0
-            counts[1] += linear
+                    n = which[k]
+                    zone = zones[t + n]
+                    n_off += off_zone(dist[middle + n] - near, zone, inverse)
+                    linear += zone == LINEAR
+                    weights[middle + n] += zone == LINEAR
+            n_linear += linear
             weights[p] = -linear
             t += width
         for n in range(middle, end):
             weights[n] += all_linear
+    counts[0] += n_linear
+    counts[1] += n_off
 
 
 @compiled()

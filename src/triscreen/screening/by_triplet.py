@@ -186,7 +186,7 @@ class Screener:
     def _shrink(self, evaluation):
         """Let the decided triplets go that no other one needs the pairs of; returns the evaluation on what is left."""
         old, dist, smoothing = self.engine, evaluation.dist, evaluation.sums.smoothing
-        left = old.triplets.let_go(self._zones, dist, smoothing, self._whole)
+        left = old.triplets.let_go(self._zones, dist, smoothing, self._whole, old.threads)
         less, dist = old.restrict(left.triplets, left.pairs), dist[left.pairs]
         swept = less.sweep(dist, smoothing)
         if left.strays:

@@ -180,8 +180,8 @@ class TripletSet:
 
     @property
     def nbytes(self):
-        """Bytes that the set itself holds, without its points."""
-        own = (value for name, value in vars(self).items() if name != "points")
+        """Bytes that the set itself holds, without its points and what it keeps of pairs for screening."""
+        own = (value for name, value in vars(self).items() if name not in ("points", "_lengths"))
         return sum(value.nbytes for value in own if isinstance(value, np.ndarray))
 
     def identity(self):
@@ -369,7 +369,7 @@ class TripletSet:
         """Return (a set with at least the selected triplets, its pairs), over the pairs and points that these need."""
         raise NotImplementedError
 
-    def let_go(self, zones, dist, smoothing, whole=None):
+    def let_go(self, zones, dist, smoothing, whole=None, threads=None):
         """Let decided triplets go, and the pairs and points that only they need.
 
         Parameters
@@ -380,6 +380,7 @@ class TripletSet:
         smoothing : float
         whole : int8 array (n_pairs,), optional
             What `decide` wrote, if nobody has taken a zone back since.
+        threads : Threads, optional
 
         Returns
         -------

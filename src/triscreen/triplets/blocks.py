@@ -37,6 +37,8 @@ class BlockTriplets(ListedPairs):
     The triplets are counted anchor by anchor, positive by positive, negative by negative.
     """
 
+    _bounds = None
+
     def __init__(self, second, n_positive, n_negative):
         """For each point its positives, then its negatives, all in one array; neither for a point that is no anchor."""
         n_points = len(n_positive)
@@ -190,14 +192,20 @@ class BlockTriplets(ListedPairs):
         """Return blocks of this kind over some of the points."""
         return BlockTriplets(second, n_positive, n_negative)
 
-    def let_go(self, zones, dist, smoothing, whole=None):
+    def let_go(self, zones, dist, smoothing, whole=None, threads=None):
         """Let decided triplets go; those of two pairs that others need stay, they cost next to nothing there."""
         used, weights = np.empty(self.n_pairs, dtype=bool), np.empty(self.n_pairs)
         whole = np.zeros(self.n_pairs, dtype=np.int8) if whole is None else whole
-        counts = np.zeros(3, dtype=np.int64)
-        leaving_blocks(
-            dist, self._ptr, self._split, zones, whole, smoothing, used, weights, counts, 0, self.n_points, 0
-        )
+        bounds = self._chunks()
+        counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
+        arguments = (dist, self._ptr, self._split, zones, whole, smoothing, used, weights)
+
+        def task(c):
+            start, stop = bounds[c], bounds[c + 1]
+            leaving_blocks(*arguments, counts[c], start, stop, self._count[start])
+
+        (threads or Threads(1)).run("let go", task, len(counts))
+        linear, strays = counts.sum(axis=0)
         smaller, pairs = self.restrict(used)
 
         def numbers():
@@ -211,7 +219,7 @@ class BlockTriplets(ListedPairs):
             kept_blocks(self._ptr, self._split, used, zones, norms, *left)
             return left[0][:-1], left[1][:-1]
 
-        return Departure(smaller, pairs, weights, float(counts[1]), bool(counts[2]), numbers, kept)
+        return Departure(smaller, pairs, weights, float(linear), bool(strays), numbers, kept)
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""
@@ -247,7 +255,9 @@ class BlockTriplets(ListedPairs):
     @cached_property
     def _chunks(self):
         """Bounds of chunks of anchors with nearly equal numbers of triplets."""
-        chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / max(1, self.n_points))
-        bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left")
-        bounds[0], bounds[-1] = 0, self.n_points
-        return bounds
+        if self._bounds is None:
+            chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / max(1, self.n_points))
+            bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left").tolist()
+            bounds[0], bounds[-1] = 0, self.n_points
+            self._bounds = bounds
+        return self._bounds

@@ -185,7 +185,7 @@ class ListedTriplets(ListedPairs):
         made = ListedTriplets(len(points), first, second, number[positive], number[negative], weights)
         return self._share_points(made, points), pairs
 
-    def let_go(self, zones, dist, smoothing, whole=None):
+    def let_go(self, zones, dist, smoothing, whole=None, threads=None):
         """Let all decided triplets go."""
         keep, linear = zones == UNDECIDED, zones == LINEAR
         positive, negative = self.pair_numbers(linear)
