@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triscreen.solvers.at_lambda import Start, solve_at, unproven
+from triscreen.solvers.roughly import on_axes, steps_of
 
 # From lam = _SMALL lambda_max on it pays to walk down there, by steps of this factor at most, to such gaps.
 _SMALL, _STEP, _ROUGH = 3e-4, 5.0, 0.01
@@ -21,9 +22,13 @@ def walk_down(problem, lam, solver, start, monitor):
     lambdas = []
     if lam < _SMALL * top:
         lambdas = np.geomspace(0.5 * top, lam, 2 + int(np.log(0.5 * top / lam) / np.log(_STEP)))[:-1].tolist()
+    rough = steps_of(problem, lam, max(tol, _ROUGH), solver)[:1] if lambdas else []
     for lam0 in lambdas:
-        solved = solve_at(problem, lam0, max(tol, _ROUGH), solver, None, start, monitor, unproven)
-        start = Start.at(problem, solved.M, solved.proof.sums.smoothing, step=solved.step)
+        if rough:
+            start = on_axes(problem, *rough, lam0, max(tol, _ROUGH), solver, start, monitor)
+        else:
+            solved = solve_at(problem, lam0, max(tol, _ROUGH), solver, None, start, monitor, unproven)
+            start = Start.at(problem, solved.M, solved.proof.sums.smoothing, step=solved.step)
         if monitor.wants_stop or monitor.stopped_by not in ("converged", "stalled"):
             stopped_by = "callback" if monitor.wants_stop else monitor.stopped_by
             break
