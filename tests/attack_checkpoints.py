@@ -36,6 +36,7 @@ from attacks import (
     require,
 )
 from problems import make_case
+from triscreen.path.api import AUTO
 from triscreen.solvers.newton import Newton
 
 
@@ -90,19 +91,19 @@ def targets():
     """Runs of every kind, by name."""
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(30, 3)) + np.arange(30)[:, None] % 3, np.arange(30) % 3
-    every = {"n_lambdas": 9, "ratio": 0.8, "tol": 1e-5}
+    every = {"n_lambdas": 9, "ratio": 0.8, "tol": 1e-5, "screening": AUTO}  # with tubes, small as it is
     return {
         "given": PathRun(make_case(7, n=20, m=90).problem, **every),
         "knn, hinge": PathRun(make_case(5, kind="knn", gamma=0.0).problem, **every),
         "all": PathRun(ts.Problem(X, ts.all_triplets(X, y), cone="diagonal", n_jobs=1), **every),
-        "guarantee": PathRun(make_case(7, n=20, m=90).problem, guarantee=0.05, tol=1e-4, n_lambdas=12),
-        "cv": CvRun(X, y, cv=2, ratios=3, n_neighbors=2, n_jobs=1),
+        "guarantee": PathRun(make_case(7, n=20, m=90).problem, guarantee=0.05, tol=1e-4, n_lambdas=12, screening=AUTO),
+        "cv": CvRun(X, y, cv=2, ratios=3, n_neighbors=2, n_jobs=1, screening=AUTO),
     }
 
 
 def strangers(folder):
     """Folders of other runs: another gamma, other points, neighbours, tolerance, lambdas, cone, solver."""
-    every = {"n_lambdas": 9, "ratio": 0.8, "tol": 1e-5}
+    every = {"n_lambdas": 9, "ratio": 0.8, "tol": 1e-5, "screening": AUTO}  # with tubes, small as it is
     case = make_case(7, n=20, m=90)
     runs = {
         "gamma": PathRun(make_case(7, n=20, m=90, gamma=0.5).problem, **every),
@@ -116,7 +117,7 @@ def strangers(folder):
         "ratio": PathRun(case.problem, **{**every, "ratio": 0.81}),
         "start": PathRun(case.problem, **every, lambda_max=2 * case.problem.lambda_max()),
         "solver": PathRun(case.problem, **every, solver=Newton(first=2)),
-        "guarantee": PathRun(case.problem, guarantee=0.1, tol=1e-5, n_lambdas=9),
+        "guarantee": PathRun(case.problem, guarantee=0.1, tol=1e-5, n_lambdas=9, screening=AUTO),
     }
     for name, run in runs.items():
         run(folder / name)

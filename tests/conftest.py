@@ -16,6 +16,13 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def tubes_in_small_problems(request, monkeypatch):
+    """Problems of tests are small, and "auto" would do without tubes: let these always pay, but in tests of that."""
+    if "frugal" not in request.keywords:
+        monkeypatch.setattr("triscreen.path.walk.Walk._pays", lambda *_: True)
+
+
 @pytest.fixture(scope="session")
 def segment():
     """The paper's segment data, scaled to [-1, 1], a random 90 % of it."""

@@ -19,6 +19,7 @@ import triscreen as ts
 from problems import SWITCHES, make_case
 from triscreen._utils.checkpoint import look, recording
 from triscreen.path import identity
+from triscreen.path.api import AUTO
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.dual import DualAscent
 from triscreen.solvers.newton import Newton
@@ -60,16 +61,17 @@ import sys
 sys.path[:0] = sys.argv[2:]
 import triscreen as ts
 from problems import SWITCHES, make_case
+from triscreen.path.api import AUTO
 case = make_case(7, n=60, d=5, m=3000)
 print("ready", flush=True)
-ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, checkpoint=sys.argv[1])
+ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, screening=AUTO, checkpoint=sys.argv[1])
 """
 
 
 def test_killed_at_random_moments_it_goes_on_to_the_same_bits(tmp_path):
     """A process that is killed (SIGKILL) again and again until the path is done."""
     case = make_case(7, n=60, d=5, m=3000)
-    whole = ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5)
+    whole = ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, screening=AUTO)
     chance = random.Random(1)
     folder = tmp_path / "checkpoint"
     where = os.path.dirname(os.path.dirname(__file__))
@@ -84,7 +86,7 @@ def test_killed_at_random_moments_it_goes_on_to_the_same_bits(tmp_path):
         if folder.exists() and len(list(folder.glob("0*.tsc"))) == 120:
             break
     assert kills >= 2
-    same(ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, checkpoint=folder), whole)
+    same(ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, screening=AUTO, checkpoint=folder), whole)
 
 
 def test_a_checkpoint_of_another_problem_or_call_or_a_damaged_one_is_refused(tmp_path):

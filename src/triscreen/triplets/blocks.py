@@ -179,7 +179,7 @@ class BlockTriplets(ListedPairs):
         place = np.cumsum(here, dtype=np.int32) - 1
         made = self._like(place[second[:count]], *sizes[points].T, points)
         made = self._share_points(made, points)
-        if "_lengths" in vars(self):
+        if "_lengths" in self.__dict__:
             made._lengths = self._lengths[pairs]
         if self._orders and made._is_long:
             order, narrow = self._take_order(), np.empty(count, dtype=np.int32)
