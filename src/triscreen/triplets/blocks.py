@@ -196,7 +196,7 @@ class BlockTriplets(ListedPairs):
         """Let decided triplets go; those of two pairs that others need stay, they cost next to nothing there."""
         used, weights = np.empty(self.n_pairs, dtype=bool), np.empty(self.n_pairs)
         whole = np.zeros(self.n_pairs, dtype=np.int8) if whole is None else whole
-        bounds = self._chunks()
+        bounds = self._chunks
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
         arguments = (dist, self._ptr, self._split, zones, whole, smoothing, used, weights)
 
