@@ -20,9 +20,8 @@ The norm is bounded by pairs alone: |H|^2 = |u|^4 + |v|^4 - 2 (u'v)^2 <= |u|^4 +
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from triscreen._kernels.common import LINEAR, SUMS, UNDECIDED, ZERO, compiled, join, off_zone
+from triscreen._kernels.common import LINEAR, SUMS, UNDECIDED, ZERO, compiled, inner, join, off_zone
 
 
 @compiled(fastmath=SUMS)
@@ -178,17 +177,13 @@ def sphere_blocks(
 
 @compiled()
 def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, counts, start, stop, offset):
-    """What goes of the anchors start <= i < stop of a block set, when triplets go none of whose pairs is needed.
+    """What goes of the anchors start <= i < stop of a block set when its decided triplets may go.
 
     used[p] = 1 for the pairs of undecided triplets; a triplet stays if both of its pairs do. weights: what those that
     go in zone L give to the pairs. Added to counts: how many go in zone L, and how many (at least) go whose alpha at
     these distances is not that of their zone.
     """
     inverse = 1.0 / smoothing
-    longest = 0
-    for i in range(start, stop):
-        longest = max(longest, ptr[i + 1] - split[i])
-    columns, every = np.empty(longest, np.int64), np.arange(longest)
     n_linear = n_off = 0
     t = offset
     for i in range(start, stop):
@@ -200,21 +195,17 @@ def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, cou
             weights[n] = 0.0
             nearest = dist[n] if dist[n] < nearest else nearest
             farthest = dist[n] if dist[n] > farthest else farthest
-        needed, first = used[middle:end], t
+        first, needed = t, used[middle:end]
         for p in range(begin, middle):
             used[p] = False
             if whole[p] == UNDECIDED:
-                here, any_here = zones[t : t + width], False
+                any_here = False
                 for n in range(width):
-                    is_open = here[n] == UNDECIDED
+                    is_open = zones[t + n] == UNDECIDED
                     any_here |= is_open
                     needed[n] |= is_open
                 used[p] = any_here
             t += width
-        n_columns = 0
-        for n in range(width):
-            columns[n_columns] = n
-            n_columns += not needed[n]
         t, all_linear = first, 0
         for p in range(begin, middle):
             zone, near, linear = whole[p], dist[p], 0
@@ -225,13 +216,15 @@ def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, cou
             elif zone == ZERO:
                 n_off += off_zone(nearest - near, zone, inverse)
             else:
-                which, count = (columns, n_columns) if used[p] else (every, width)
-                for k in range(count):
-                    n = which[k]
-                    zone = zones[t + n]
-                    n_off += off_zone(dist[middle + n] - near, zone, inverse)
-                    linear += zone == LINEAR
-                    weights[middle + n] += zone == LINEAR
+                stays = used[p]
+                for n in range(middle, end):
+                    b = 1.0 - (dist[n] - near)
+                    zone = zones[t + n - middle]
+                    if not (stays & used[n]):
+                        n_off += b * inverse < 1.0 if zone == LINEAR else b > 0.0
+                        if zone == LINEAR:
+                            linear += 1
+                            weights[n] += 1.0
             n_linear += linear
             weights[p] = -linear
             t += width
@@ -294,7 +287,7 @@ def block_hull(ptr, split, used, numbers):
             t += ptr[i + 1] - split[i]
 
 
-@njit(inline="always")
+@inner()
 def _stays(low_1, high_1, low_2, high_2, reach, error, low, both):
     """Do margins between these bounds, at the two ends of a tube, stay above 1 or below low while they move by reach?
 

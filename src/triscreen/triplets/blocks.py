@@ -37,7 +37,7 @@ class BlockTriplets(ListedPairs):
     The triplets are counted anchor by anchor, positive by positive, negative by negative.
     """
 
-    _bounds = None
+    _bounds = _lengths = None  # made when first needed
 
     def __init__(self, second, n_positive, n_negative):
         """For each point its positives, then its negatives, all in one array; neither for a point that is no anchor."""
@@ -179,7 +179,7 @@ class BlockTriplets(ListedPairs):
         place = np.cumsum(here, dtype=np.int32) - 1
         made = self._like(place[second[:count]], *sizes[points].T, points)
         made = self._share_points(made, points)
-        if "_lengths" in self.__dict__:
+        if self._lengths is not None:
             made._lengths = self._lengths[pairs]
         if self._orders and made._is_long:
             order, narrow = self._take_order(), np.empty(count, dtype=np.int32)
@@ -234,6 +234,9 @@ class BlockTriplets(ListedPairs):
         bounds = self._chunks
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
         whole = np.empty(self.n_pairs, dtype=np.int8) if whole is None else whole
+        if self._lengths is None:
+            # A hair more than |delta|^2; what is wrong with the points themselves is in the errors.
+            self._lengths = self.euclid(threads) * (1 + 1e-12)
         arguments = (values, errors, self._lengths, self._ptr, self._split, norms, radius, gamma, zones, whole)
 
         def task(c):
@@ -242,11 +245,6 @@ class BlockTriplets(ListedPairs):
 
         threads.run("decide", task, len(counts))
         return counts.sum(axis=0)
-
-    @cached_property
-    def _lengths(self):
-        """|delta|^2 of the pairs, or a hair more (what is wrong with points, `Rounding.norm_offset` covers)."""
-        return self.euclid(Threads(1)) * (1 + 1e-12)
 
     def largest_margin(self, dist):
         """Return the largest margin over the triplets."""
