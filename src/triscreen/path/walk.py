@@ -43,7 +43,7 @@ _CLOSE = 0.05
 # What things take, in nanoseconds, about: a pass for each pair, and dimension of it; a tube, and each pair of it (each
 # triplet takes one). What a working set is likely to keep of the pairs, and how many lambdas back to look for that.
 _A_PAIR, _A_DIMENSION = 12.0, 0.9
-_TUBE, _TUBE_PAIR = 6e5, 40.0
+_TUBE, _TUBE_PAIR = 4e5, 8.0
 _SHARE, _RECENT = 0.25, 5
 
 
