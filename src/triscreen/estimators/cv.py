@@ -14,6 +14,7 @@ from sklearn.metrics import check_scoring
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
+from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import scale_of_lambda, watched_fit
@@ -29,6 +30,7 @@ from triscreen.path.checkpoint import kept_losses
 from triscreen.problem.cones import components_of
 from triscreen.selection import triplet_accuracy, vote_scores
 from triscreen.solvers import Solution
+from triscreen.triplets.pairs import product
 
 # Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
 _ROUGH, _DONE = 0.02, 0.02
@@ -181,6 +183,7 @@ class TripletMetricCV(LabelledMetric):
 
     @with_callbacks
     @watched_fit
+    @single_threaded_blas()
     def fit(self, X, y, sample_weight=None, groups=None, neighbors=None):
         """Choose lambda and learn the metric.
 
@@ -421,7 +424,7 @@ class TripletMetricCV(LabelledMetric):
         """
         X, y, X_test, y_test = data
         L = L if whole else L[: self.n_components]
-        Z, Z_test = X @ L.T, X_test @ L.T
+        Z, Z_test = (product(part, L.T, Threads(self.n_jobs)) for part in (X, X_test))
         if self.scoring is None:
             return vote_scores(Z, y, Z_test, y_test, self.score_neighbors, self.n_jobs)
         if isinstance(self.scoring, str) and self.scoring == "triplet":

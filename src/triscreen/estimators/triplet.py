@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
+from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
@@ -184,6 +185,7 @@ class TripletMetric(LabelledMetric):
 
     @with_callbacks
     @watched_fit
+    @single_threaded_blas()
     def fit(self, X, y, sample_weight=None, neighbors=None):
         """Learn the metric.
 
