@@ -33,7 +33,7 @@ from triscreen.solvers import Solution
 from triscreen.triplets.pairs import product
 
 # Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
-_ROUGH, _DONE = 0.02, 0.02
+_ROUGH, _DONE = 0.02, 0.05
 # The path of a fold ends after so many scores in a row behind the best.
 _PATIENCE = 2
 STARTS = (None, "identity", "within")
@@ -60,7 +60,7 @@ class TripletMetricCV(LabelledMetric):
     ratios : array or int
         Falling values of lam / lambda_max, or how many between 1 (with a prior: 0.03) and ``smallest_ratio``; of these
         the path of a fold leaves out what comes after two scores in a row behind the best, and any path what comes
-        after 98 % of the loss of M = 0 are gone.
+        after 95 % of the loss of M = 0 are gone.
     smallest_ratio : float
     cv : None, int, splitter or iterable
         None: five stratified folds of shuffled points, four times over with few points (until 1,000 predictions are

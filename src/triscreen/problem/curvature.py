@@ -14,6 +14,9 @@ import numpy as np
 
 from triscreen.triplets.pairs import WIDE, ListedPairs
 
+# Points for each dimension, up to which it is quicker to turn these once than a matrix four times for each product.
+_FEW = 16
+
 
 class Curvature:
     """The Hessian of the smoothed loss (without lam) at an evaluation.
@@ -49,11 +52,12 @@ class Curvature:
     def within(self, basis):
         """Return the product with the Hessian in the coordinates of a basis (of the cone: into it, out of it, vectors).
 
-        In many dimensions the points go into the basis once, in place of every V.
+        Where there are many dimensions, or not many more points, the points go into the basis once, in place of every V.
         """
         into, out, vectors = basis
         triplets = self._triplets
-        if vectors is None or triplets.dim < WIDE or not isinstance(triplets, ListedPairs):
+        many = triplets.dim >= WIDE or triplets.n_points <= _FEW * triplets.dim
+        if vectors is None or not many or not isinstance(triplets, ListedPairs):
             return lambda V: into(self.times(out(V)))
         turned = copy(self)
         turned._triplets = triplets.turned(vectors, self._threads)
