@@ -52,7 +52,7 @@ class Curvature:
     def within(self, basis):
         """Return the product with the Hessian in the coordinates of a basis (of the cone: into it, out of it, vectors).
 
-        Where there are many dimensions, or not many more points, the points go into the basis once, in place of every V.
+        Where there are many dimensions, or few points for each, the points go into the basis once, in place of every V.
         """
         into, out, vectors = basis
         triplets = self._triplets
