@@ -68,7 +68,7 @@ def test_nearest_neighbours_with_close_lambdas(screening):
 def test_auto_makes_tubes_only_where_they_are_likely_to_pay():
     """A small problem is solved as without screening, to the bit; a larger one with far fewer passes."""
     rng = np.random.default_rng(3)
-    for n, pays in ((90, False), (1500, True)):
+    for n, pays in ((40, False), (1500, True)):
         y = rng.integers(0, 3, n)
         X = rng.normal(size=(n, 30)) + 0.3 * rng.normal(size=(3, 30))[y]
         problem = ts.Problem(X, ts.knn_triplets(X, y, k=8))

@@ -32,8 +32,9 @@ from triscreen.selection import triplet_accuracy, vote_scores
 from triscreen.solvers import Solution
 from triscreen.triplets.pairs import product
 
-# Folds only rank lambdas, so this gap is enough there; and a grid ends where so little of the loss is left.
-_ROUGH, _DONE = 0.02, 0.05
+# Folds only rank lambdas, so this gap is enough there, relative to the objective or so much of the loss of M = 0; and a
+# grid ends where so little of that is left.
+_ROUGH, _FLOOR, _DONE = 0.02, 0.5, 0.05
 # The path of a fold ends after so many scores in a row behind the best.
 _PATIENCE = 2
 STARTS = (None, "identity", "within")
@@ -78,7 +79,8 @@ class TripletMetricCV(LabelledMetric):
         On each path choose the largest lambda (the simplest metric) whose score is within one standard error of the
         best. Between starts, the simplest one within a quarter of a paired standard error of the best is chosen anyway.
     tol : float
-        Relative gap of the path on all points; paths of folds, which only rank lambdas, are content with 0.02.
+        Relative gap of the path on all points; paths of folds, which only rank lambdas, are content with 0.02, or with
+        0.01 of the loss of M = 0.
     max_seconds : float, optional
         For the whole fit, shared out among its paths.
     checkpoint : path, optional
@@ -302,7 +304,7 @@ class TripletMetricCV(LabelledMetric):
         in_time = nullcontext if judge is None else partial(self._in_time, begin)
         with in_time():
             T = self._make_triplets(X if Z is None else Z, y, weights, None if near is None else near.part(train))
-            problem, *own = self._make_problem(X, T, N)
+            problem, *own = self._make_problem(X, T, N, judge is not None)
         share = left + len(candidate.before)
         for number, column in enumerate(candidate.before):
             arguments = self._how(begin, share - number, candidate.before[:number], candidate, k, judge, column)
@@ -312,11 +314,17 @@ class TripletMetricCV(LabelledMetric):
                 if again.same_as(T):
                     break
                 T = again
-                problem, *own = self._make_problem(X, T, N)
+                problem, *own = self._make_problem(X, T, N, judge is not None)
         arguments = self._how(begin, left, candidate.before, candidate, k, judge)
         path, scores = self._path(problem, candidate.ratios if ratios is None else ratios, judge, tell, arguments)
         self._so_far, self.prior_, self.prior_scale_ = path, *own
         return path, scores
+
+    def _make_problem(self, X, T, N=None, roughly=False):
+        problem, *own = super()._make_problem(X, T, N)
+        if roughly:
+            problem.floor = max(problem.floor, _FLOOR * T.total_weight * problem.loss(0.0))
+        return problem, *own
 
     def _how(self, begin, shares, before, candidate, k, judge, column=None):
         """Return the arguments of one path, which comes after these rounds of a candidate and ends at this column."""

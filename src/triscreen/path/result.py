@@ -148,7 +148,7 @@ def of_prior(problem):
     """Return what rows of a problem know of its prior, as fields of a `Row`."""
     if problem.prior is None:
         return {}
-    return {"floor": problem.prior.floor, "prior_error": problem.units.out(problem.prior.error, METRIC)}
+    return {"floor": problem.floor, "prior_error": problem.units.out(problem.prior.error, METRIC)}
 
 
 def _last(proven, inside, end):

@@ -127,6 +127,7 @@ class Engine:
     point_error = 4  # the points are exact to so many units of rounding; see triscreen.problem.rounding
     units = Units()
     prior = None  # a `Prior`: what the regulariser pulls to, if not to zero
+    floor = 0.0  # what a gap is relative to at least
 
     def __init__(self, triplets, loss, cone, threads, linear_matrix=None, linear_weight=0.0, share=1.0):
         self.triplets, self.loss, self.cone, self.threads = triplets, loss, cone, threads
@@ -196,7 +197,7 @@ class Engine:
             slack=slack,
             weights=pair_weights,
             step=np.inf,
-            floor=0.0 if self.prior is None else self.prior.floor,
+            floor=self.floor,
         )
 
     def dual_penalty(self, projection, lam):
@@ -212,10 +213,9 @@ class Engine:
         M, smoothing = np.zeros(self.shape), self.loss.smoothings[0]
         slack = self.triplets.total_weight * self.loss(0.0)
         value, pull = slack + self.penalty(M, lam), self.pull(M, lam)
-        floor = 0.0 if self.prior is None else self.prior.floor
         return Evaluation(
             M, None, Sums(smoothing, slack, 0.0, 0.0), M, pull, self.cone.project(pull), value, value, 0.0, value,
-            slack, floor=floor,
+            slack, floor=self.floor,
         )  # fmt: skip
 
     def at_lambda(self, evaluation, lam):
@@ -258,7 +258,7 @@ class Engine:
             self.linear_weight,
             self.share * triplets.n_pairs / max(1, self.triplets.n_pairs),
         )
-        less.point_error, less.units, less.prior = self.point_error, self.units, self.prior
+        less.point_error, less.units, less.prior, less.floor = self.point_error, self.units, self.prior, self.floor
         less.rounding = self.rounding.reduced(self.rounding.linear_error, triplets, pairs)
         return less
 

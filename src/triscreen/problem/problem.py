@@ -188,6 +188,7 @@ class Problem(Engine):
         if N is not None:
             with single_threaded_blas():
                 self.prior = make_prior(N, cone, self.basis, self.units, triplets.total_weight * loss(0.0))
+            self.floor = self.prior.floor
 
     @property
     def points(self):
@@ -301,11 +302,6 @@ class Problem(Engine):
         if self.prior is None:
             return self.cone.project(self._sum_of_h[1] / lam)
         return self.cone.project(self.prior.core + self.at_prior.A / lam)
-
-    @property
-    def floor(self):
-        """What a gap is relative to at least."""
-        return 0.0 if self.prior is None else self.prior.floor
 
     @cached_property
     def _lambda_max(self):
