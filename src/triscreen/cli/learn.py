@@ -118,6 +118,7 @@ def path(
 
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     from triscreen.cli.story import Story  # what is slow to import, once the data is good
+    from triscreen.path.api import AUTO  # with tubes however small it is: what is irrelevant is part of the story
     from triscreen.report import gather, write_report
 
     learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
@@ -131,7 +132,7 @@ def path(
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
-                                  max_seconds=clock.left(), checkpoint=folder)  # fmt: skip
+                                  screening=AUTO, max_seconds=clock.left(), checkpoint=folder)  # fmt: skip
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
                points.name, maps=report is not None, max_seconds=clock.left())  # fmt: skip

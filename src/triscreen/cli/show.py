@@ -35,6 +35,7 @@ def demo(
     from triscreen._utils.progress import silent
     from triscreen.cli.story import Story
     from triscreen.datasets import read_points
+    from triscreen.path.api import AUTO
     from triscreen.report import gather, write_report
 
     digits = read_points("digits")
@@ -48,7 +49,7 @@ def demo(
             "A metric is learned for ever smaller lambda, each one certified: no other is better by more than its gap."
         )
     with silent(quiet):
-        path = ts.solve_path(problem, ratio=0.8, tol=1e-4)
+        path = ts.solve_path(problem, ratio=0.8, tol=1e-4, screening=AUTO)  # what is irrelevant is the story
     gather(path, problem, X, y, X_test, y_test, feature_names=digits.feature_names, source="digits")
     write_report(path, output)
     if not quiet:
