@@ -244,9 +244,12 @@ def test_a_fold_that_time_did_not_allow_does_not_rule_out_every_path(monkeypatch
     assert ts.TripletMetricCV(cv=3, ratios=3, candidates=(None,)).fit(Z, Y).best_index_ >= 0
 
 
-def test_a_start_whose_path_was_dropped_is_still_tried_alone():
-    noise = np.random.default_rng(0).normal(size=(len(X), 1))
-    bad = np.diag([1.0] + [0.01] * 13)  # sees little but the noise
-    model = ts.TripletMetricCV(cv=6, ratios=[0.03], candidates=("within", bad)).fit(np.hstack([noise, X]), Y)
-    assert model.candidates_["dropped"].tolist() == [0, 0, 3]
+def test_a_start_whose_path_was_dropped_is_still_tried_alone(monkeypatch):
+    def drop(candidates, done, leader=None):
+        candidates[1].dropped = candidates[1].dropped or (done if done == FIRST else 0)
+
+    monkeypatch.setattr("triscreen.estimators.cv.drop_hopeless", drop)
+    model = ts.TripletMetricCV(cv=6, ratios=[0.03], candidates=("within", np.eye(13))).fit(X, Y)
+    assert model.candidates_["dropped"].tolist() == [0, 0, FIRST]
+    assert np.isnan(model.candidates_["scores"][2, FIRST:]).all()
     assert not np.isnan(model.candidates_["alone"]).any()

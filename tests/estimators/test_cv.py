@@ -55,7 +55,8 @@ def test_lambda_is_chosen_over_whole_paths(wine):
 def test_one_standard_error_chooses_a_larger_lambda():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    best, simple = (ts.TripletMetricCV(ratios=7, cv=4, one_standard_error=one).fit(X, y) for one in (False, True))
+    how = {"ratios": 7, "cv": 4, "candidates": [None]}
+    best, simple = (ts.TripletMetricCV(**how, one_standard_error=one).fit(X, y) for one in (False, True))
     assert simple.lam_ > best.lam_
     np.testing.assert_array_equal(simple.cv_scores_, best.cv_scores_)
 
