@@ -12,8 +12,8 @@ import pytest
 import triscreen as ts
 from triscreen._utils.threads import Threads
 from triscreen.triplets import TripletSet
-from triscreen.triplets.base import NeverListed
 from triscreen.triplets.listed import ListedTriplets
+from triscreen.triplets.never_listed import NeverListed
 from triscreen.triplets.pairs import ListedPairs
 
 ROOT = Path(ts.__file__).parent

@@ -106,6 +106,24 @@ def join(sums, part):
         part[k] = 0.0
 
 
+@compiled()
+def sort_by_gap(keys, order, gap, most):
+    """Sort the keys that are gap apart by insertion, and order with them; False: that took more than so many moves."""
+    moves = 0
+    for j in range(gap, keys.size):
+        key, own = keys[j], order[j]
+        k = j
+        while k >= gap and keys[k - gap] > key:
+            keys[k], order[k] = keys[k - gap], order[k - gap]
+            k -= gap
+        if k < j:
+            keys[k], order[k] = key, own
+            moves += j - k
+            if moves > most:
+                return False
+    return True
+
+
 @njit(inline="always")
 def given_alpha(b, a, w, gamma, sums):
     """Add one triplet with its own alpha: loss, dual sum, and loss - alpha b + (g/2) alpha^2 >= 0 zone by zone."""

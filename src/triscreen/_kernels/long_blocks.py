@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.common import SUMS, compiled, join
+from triscreen._kernels.common import SUMS, compiled, join, sort_by_gap
 
 # Moves for each key before a sort that likes order gives way to one that does not mind.
 _PATIENCE = 16
@@ -22,27 +22,14 @@ _PATIENCE = 16
 @compiled()
 def put_in_order(keys, order):
     """Sort keys, which are nearly sorted, and order with them: by insertion, or where that takes long Shell's way."""
-    count, moves, gap = keys.size, 0, 1
-    while True:
-        for j in range(gap, count):
-            key, own = keys[j], order[j]
-            k = j
-            while k >= gap and keys[k - gap] > key:
-                keys[k], order[k] = keys[k - gap], order[k - gap]
-                k -= gap
-            if k < j:
-                keys[k], order[k] = key, own
-                moves += j - k
-                if gap == 1 and moves > _PATIENCE * count:
-                    break
-        else:
-            if gap == 1:
-                return
-            gap //= 3
-            continue
-        moves = -(1 << 62)  # once is enough
-        while 3 * gap + 1 < count:
-            gap = 3 * gap + 1
+    if sort_by_gap(keys, order, 1, _PATIENCE * keys.size):
+        return
+    gap = 1
+    while 3 * gap + 1 < keys.size:
+        gap = 3 * gap + 1
+    while gap > 0:
+        sort_by_gap(keys, order, gap, np.iinfo(np.int64).max)
+        gap //= 3
 
 
 @compiled()

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.common import LINEAR, ZERO, compiled, join
+from triscreen._kernels.common import LINEAR, ZERO, compiled, join, sort_by_gap
 
 _LARGE = 2.0**60  # grains
 
@@ -59,13 +59,7 @@ def arrange(values, keys, order, starts):
     while 3 * gap + 1 < most:
         gap = 3 * gap + 1
     while gap > 0 and most > 1:  # Shell's sort; no key has far to go
-        for j in range(gap, count):
-            key, own = keys[j], order[j]
-            k = j
-            while k >= gap and keys[k - gap] > key:
-                keys[k], order[k] = keys[k - gap], order[k - gap]
-                k -= gap
-            keys[k], order[k] = key, own
+        sort_by_gap(keys[:count], order[:count], gap, np.iinfo(np.int64).max)
         gap //= 3
     steps = 0
     while (1 << steps) <= most:

@@ -15,10 +15,11 @@ from triscreen._utils.validation import as_count, as_labels, as_numbers, as_poin
 from triscreen.errors import InputError
 from triscreen.triplets._all_blocks import Block
 from triscreen.triplets._all_distances import PairList, Quadratic, grain_of
-from triscreen.triplets.base import NeverListed, Reduction, Sums, TripletSet, add_up
+from triscreen.triplets.base import Reduction, Sums, TripletSet, add_up
 from triscreen.triplets.graph import Given, as_given
 from triscreen.triplets.knn import name_small_classes
 from triscreen.triplets.neighbours import nearest
+from triscreen.triplets.never_listed import NeverListed
 from triscreen.triplets.ordered import OrderedTriplets
 
 _BLOCK = 8 * 2**20  # bytes of a block of distances

@@ -37,7 +37,7 @@ class BlockTriplets(ListedPairs):
     The triplets are counted anchor by anchor, positive by positive, negative by negative.
     """
 
-    _bounds = _lengths = None  # made when first needed
+    _lengths = None  # made when first needed
 
     def __init__(self, second, n_positive, n_negative):
         """For each point its positives, then its negatives, all in one array; neither for a point that is no anchor."""
@@ -253,9 +253,7 @@ class BlockTriplets(ListedPairs):
     @cached_property
     def _chunks(self):
         """Bounds of chunks of anchors with nearly equal numbers of triplets."""
-        if self._bounds is None:
-            chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / max(1, self.n_points))
-            bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left").tolist()
-            bounds[0], bounds[-1] = 0, self.n_points
-            self._bounds = bounds
-        return self._bounds
+        chunks = count_chunks(self.n_points, 2 * (self.n_triplets + self.n_pairs) / max(1, self.n_points))
+        bounds = np.searchsorted(self._count, chunk_bounds(self.n_triplets, chunks), side="left").tolist()
+        bounds[0], bounds[-1] = 0, self.n_points
+        return bounds

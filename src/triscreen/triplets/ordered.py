@@ -8,8 +8,9 @@ from triscreen._kernels.ordered import decide_ordered, hessian_ordered, sweep_or
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import chunk_bounds, count_chunks
 from triscreen.triplets._all_distances import grain_of
-from triscreen.triplets.base import NeverListed, Reduction, Sums, add_up
+from triscreen.triplets.base import Reduction, Sums, add_up
 from triscreen.triplets.blocks import BlockTriplets
+from triscreen.triplets.never_listed import NeverListed
 
 _WORK = 60  # elementary operations a pair, about
 
