@@ -221,7 +221,8 @@ class TripletMetricCV(LabelledMetric):
         self._look_at_folders(starts, parts)
         self._given, self._near = given, neighbours_of_parts(self, X, y, given, parts)
         euclid = np.full((len(folds), 2), np.nan)
-        walks = len(folds) * (len(starts) + self.rounds - 1) + 1
+        # A further round walks those before it again.
+        walks = len(folds) * (len(starts) + sum(range(2, self.rounds + 1))) + self.rounds
         with telling(self, X, y, "lambda", walks * max(len(without_leaps(c.ratios)[0]) for c in starts)) as tell:
             how = (parts, X, y, weights, begin, tell)
             for k in range(len(folds)):
