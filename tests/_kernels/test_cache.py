@@ -25,7 +25,7 @@ from triscreen._kernels.pairs import pair_distances
 
 for kind in (np.int32, np.int64):
     out = np.empty(2)
-    pair_distances(np.array([[0.0], [3.0]]), np.array([0, 1], kind), np.array([1, 0], kind), out, 0, 2)
+    pair_distances(np.array([[0.0], [3.0]]), np.array([0, 1, 2], kind), np.array([1, 0], kind), out, 0, 2)
     assert out.tolist() == [9.0, 9.0]
 print("hits", sum(pair_distances.stats.cache_hits.values()))
 """
@@ -74,7 +74,7 @@ def hits(caplog):
     kernel = common.compiled()(pair_distances.py_func)
     for kind in (np.int32, np.int64):
         out = np.empty(2)
-        kernel(np.array([[0.0], [3.0]]), np.array([0, 1], kind), np.array([1, 0], kind), out, 0, 2)
+        kernel(np.array([[0.0], [3.0]]), np.array([0, 1, 2], kind), np.array([1, 0], kind), out, 0, 2)
         assert out.tolist() == [9.0, 9.0]
     return sum(kernel.stats.cache_hits.values()), [record.getMessage() for record in caplog.records]
 

@@ -23,6 +23,8 @@ import numpy as np
 
 from triscreen._kernels.common import LINEAR, SUMS, UNDECIDED, ZERO, compiled, inner, join, off_zone
 
+_VECTOR = 8  # numbers that a processor works on at once, at most
+
 
 @compiled(fastmath=SUMS)
 def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
@@ -30,21 +32,29 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
     inverse = 1.0 / smoothing
     half = 0.5 * smoothing
     part = np.zeros(3)
+    longest = 0
+    for i in range(start, stop):
+        longest = max(longest, ptr[i + 1] - split[i])
+    # Rows of an anchor are filled up to whole vectors by negatives that are infinitely far: alpha is zero there.
+    far, far_weights = np.empty(longest + _VECTOR - 1), np.empty(longest + _VECTOR - 1)
     for i in range(start, stop):
         loss = 0.0
         linear = 0.0
         spread = 0.0
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
-        negative = dist[middle:end]
-        negative_weights = pair_weights[middle:end]
+        width = end - middle
+        filled = (width + _VECTOR - 1) // _VECTOR * _VECTOR
         nearest, farthest = np.inf, -np.inf
-        for n in range(end - middle):
-            nearest = negative[n] if negative[n] < nearest else nearest
-            farthest = negative[n] if negative[n] > farthest else farthest
-            negative_weights[n] = 0.0
+        for n in range(width):
+            value = dist[middle + n]
+            far[n] = value
+            nearest = value if value < nearest else nearest
+            farthest = value if value > farthest else farthest
         spare = 0.0  # how much farther than the nearest
-        for n in range(end - middle):
-            spare += negative[n] - nearest
+        for n in range(width):
+            spare += far[n] - nearest
+        far[width:filled] = np.inf
+        far_weights[:filled] = 0.0
         n_linear = 0
         for p in range(begin, middle):
             positive = dist[p]
@@ -53,23 +63,23 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
             if not most > 0.0:  # every triplet of this pair has zero loss
                 total = 0.0
             elif (1.0 - (farthest - positive)) * inverse >= 1.0:  # every one is linear
-                total = end - middle
+                total = width
                 loss += total * (most - half) - spare
                 n_linear += 1
             else:
-                for n in range(end - middle):
-                    b = 1.0 - (negative[n] - positive)
+                for n in range(filled):
+                    b = 1.0 - (far[n] - positive)
+                    b = 0.0 if b < 0.0 else b
                     a = b * inverse
-                    a = 0.0 if a < 0.0 else a
                     a = 1.0 if a > 1.0 else a
                     loss += a * (b - half * a)
                     total += a
                     spread += a * (1.0 - a)
-                    negative_weights[n] += a
+                    far_weights[n] += a
             pair_weights[p] = -total
             linear += total
-        for n in range(end - middle):
-            negative_weights[n] += n_linear
+        for n in range(width):
+            pair_weights[middle + n] = far_weights[n] + n_linear
         part[0], part[1], part[2] = loss, linear, spread
         join(sums, part)
 

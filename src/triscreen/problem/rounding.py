@@ -10,7 +10,7 @@ Every bound is a constant times u times magnitudes, valid for any order of summa
 * **Norms** |H| (a sum of non-negative terms) are off by at most (2s + 16) u |H| + 16 k' u x^2 with x the largest |x|
   and k' = 2s + 16 + k.
 * **A** = sum_t w_t a_t H_t through pair weights: an entry is a sum over the triplets of a pair, the pairs of a point
-  and the points, so |dA| <= 2 K u (sum_t w_t a_t) g with g the largest |x_a - x_b| (|x_a| + |x_b|) over pairs and
+  and the points, so |dA| <= 2 K u (sum_t w_t a_t) g with g the largest extent of a pair (`ListedPairs.extent`) and
   K = points + most pairs at a point + most triplets at a pair + 8s + k; half as much again where one triangle of A
   stands for both, which may add a factor of sqrt(2). Constant parts of a reduced problem add the bound they were made
   with, the eigendecomposition adds 32 s u |A|. The alphas are exact: any number in [0, 1] will do.
@@ -65,7 +65,7 @@ class Rounding:
             reach = 4 * largest**2
         else:
             self._farthest = float(self._reach.max(initial=0.0))
-            reach = float((np.sqrt(triplets.euclid(threads)) * self._reach).max(initial=0.0))
+            reach = triplets.extent(threads)
         triangles = 2 if dim < WIDE else 3
         self._matrix = triangles * (terms + 8 * dim + point_error) * U * reach
         self._dim, self._point_error = dim, point_error

@@ -222,9 +222,8 @@ class AllTriplets(NeverListed, TripletSet):
         rows = max(1, self._block // (24 * width))
         for start in range(0, len(X), rows):
             near = self._near[start : start + rows]
-            first = np.repeat(np.arange(start, start + len(near)), width)
-            out = np.empty(near.size)
-            pair_distances(X, first, np.maximum(near, 0).ravel(), out, 0, near.size)
+            ptr, out = width * np.arange(-start, len(X) - start + 1), np.empty(near.size)
+            pair_distances(X, ptr, np.maximum(near, 0).ravel(), out, start, start + len(near))
             total[start : start + rows] = np.where(near >= 0, out.reshape(near.shape), 0.0).sum(axis=1)
         return total
 

@@ -153,7 +153,7 @@ class TripletSet:
         """Return this set with its points: one for each of ``point_ids``."""
         made = copy(self)
         made.points = points
-        for known in ("largest_square", "_lengths"):  # of other points
+        for known in ("largest_square", "_lengths", "_halves"):  # of other points
             vars(made).pop(known, None)
         return made
 

@@ -42,8 +42,9 @@ class BlockTriplets(ListedPairs):
     def __init__(self, second, n_positive, n_negative):
         """For each point its positives, then its negatives, all in one array; neither for a point that is no anchor."""
         n_points = len(n_positive)
-        first = np.repeat(np.arange(n_points, dtype=np.int32), n_positive + n_negative)
-        self._set_pairs(n_points, first, second)
+        counts = n_positive + n_negative
+        first = np.repeat(np.arange(n_points, dtype=np.int32), counts)
+        self._set_pairs(n_points, first, second, np.concatenate([[0], np.cumsum(counts)]))
         self._split = self._ptr[:-1] + n_positive
         self._count = np.concatenate([[0], np.cumsum(n_positive * n_negative)])
         self.n_triplets = int(self._count[-1])
@@ -56,7 +57,7 @@ class BlockTriplets(ListedPairs):
 
     def identity_1(self):
         """Return the arrays of format 1; see `TripletSet.identity_1`."""
-        return self._back_pair, self._back_ptr, self._count, self._ptr, self._split, self.first, self.second
+        return *self._by_second, self._count, self._ptr, self._split, self.first, self.second
 
     def check_points(self, n_points):
         """Refuse X with another number of points than the triplets were made from."""

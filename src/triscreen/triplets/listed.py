@@ -48,7 +48,7 @@ class ListedTriplets(ListedPairs):
     def identity_1(self):
         """Return the arrays of format 1; see `TripletSet.identity_1`."""
         ids = [] if self.point_ids is None else [self.point_ids]
-        pairs = self._back_pair, self._back_ptr, self._negative, self._positive, self._ptr, self._weights
+        pairs = *self._by_second, self._negative, self._positive, self._ptr, self._weights
         return (*pairs, self.first, *ids, self.second)
 
     @property

@@ -1,21 +1,33 @@
 """Sets whose pairs are listed: distances and weights are arrays, an entry a pair.
 
-Pairs are sorted by their first point. Index memory: 12 bytes a pair (first, second, and the list by second point) and
-16 bytes a point; an evaluation adds 16 bytes a pair (distance and weight), a whole path ten times that.
+Pairs are sorted by their first point. Index memory: 8 bytes a pair (first and second; 4 more where they must be listed
+by their second point, too) and 8 bytes a point; an evaluation adds 16 bytes a pair (distance and weight), a whole path
+ten times that.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from triscreen._kernels.pairs import laplacian_rows, pair_distances, pair_products, transpose_pairs, weighted_squares
-from triscreen._utils.threads import LONGEST, breathe, chunk_bounds, count_chunks
+from triscreen._kernels.pairs import (
+    add_by_second,
+    half_rows,
+    laplacian_rows,
+    pair_distances,
+    pair_products,
+    transpose_pairs,
+    weighted_squares,
+)
+from triscreen._utils.lazy import cached_property
+from triscreen._utils.threads import LONGEST, Threads, breathe, chunk_bounds, count_chunks
 from triscreen.errors import InputError
 from triscreen.triplets.base import TripletSet
 
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
 # From so many dimensions on, of symmetric products one triangle is computed, by so many columns at a time.
 WIDE, _COLUMNS = 256, 128
+# How many times as large the bound of the matrix' rounding may become where that halves the work.
+_WORSE = 100.0
 
 
 class ListedPairs(TripletSet):
@@ -27,16 +39,22 @@ class ListedPairs(TripletSet):
         The points of each pair.
     """
 
-    def _set_pairs(self, n_points, first, second):
+    _halves = None  # is `matrix` made by halves? `extent` decides
+
+    def _set_pairs(self, n_points, first, second, ptr=None):
         if len(first) > MOST_PAIRS:
             raise InputError(f"the triplets have {len(first)} pairs: at most {MOST_PAIRS} can be listed")
         self.n_points = n_points
         self.first, self.second = first, second
-        # Pairs that begin with point i: _ptr[i] .. _ptr[i + 1]; that end with it: _back_pair[_back_ptr[i] .. ].
-        self._ptr = np.searchsorted(first, np.arange(n_points + 1)).astype(np.int64)
-        self._back_ptr = np.zeros(n_points + 1, dtype=np.int64)
-        self._back_pair = np.empty(len(second), dtype=np.int32)
-        transpose_pairs(second, self._back_ptr, self._back_pair)
+        # Pairs that begin with point i: _ptr[i] .. _ptr[i + 1].
+        self._ptr = np.searchsorted(first, np.arange(n_points + 1)).astype(np.int64) if ptr is None else ptr
+
+    @cached_property
+    def _by_second(self):
+        """Return (pairs, ptr): the pairs that end with point i are pairs[ptr[i] .. ptr[i + 1]]."""
+        ptr, pairs = np.zeros(self.n_points + 1, dtype=np.int64), np.empty(self.n_pairs, dtype=np.int32)
+        transpose_pairs(self.second, ptr, pairs)
+        return pairs, ptr
 
     @property
     def n_pairs(self):
@@ -59,7 +77,24 @@ class ListedPairs(TripletSet):
 
     def most_pairs_at_a_point(self):
         """Return the largest number of pairs that one point belongs to."""
-        return int((np.diff(self._ptr) + np.diff(self._back_ptr)).max(initial=0))
+        return int((np.diff(self._ptr) + np.bincount(self.second, minlength=self.n_points)).max(initial=0))
+
+    def extent(self, threads):
+        """Return the largest extent of a pair, which the rounding of `matrix` follows.
+
+        With R = |x_a| + |x_b| that is |x_a - x_b| R where differences are added up, and (2 |x_a - x_b| + R) R where
+        half of them are, with squares for the rest; unless pairs are too short beside the points for that.
+        """
+        reach, lengths = self.reach(), np.sqrt(self.euclid(threads))
+        whole, halves = (float((part * reach).max(initial=0.0)) for part in (lengths, 2 * lengths + reach))
+        self._halves = self.dim < WIDE and self.points.dtype == np.float64 and halves <= _WORSE * whole
+        return halves if self._halves else whole
+
+    def _share_points(self, other, rows):
+        if self.points is not None and self._halves is None:  # a part must not decide otherwise
+            self.extent(Threads(1))
+        other._halves = self._halves
+        return super()._share_points(other, rows)
 
     def distances_under(self, cone, factor, threads):
         """Return the distances of every pair under F F'."""
@@ -71,15 +106,22 @@ class ListedPairs(TripletSet):
 
     def _distances(self, G, threads):
         """Return |G_a - G_b|^2 for every pair."""
-        dist = np.empty(self.n_pairs)
-        chunks = count_chunks(self.n_pairs, 2 + G.shape[1])
-        bounds = chunk_bounds(self.n_pairs, chunks)
+        dist, bounds = np.empty(self.n_pairs), self._point_bounds(2 + G.shape[1])
 
         def task(c):
-            pair_distances(G, self.first, self.second, dist, bounds[c], bounds[c + 1])
+            pair_distances(G, self._ptr, self.second, dist, bounds[c], bounds[c + 1])
 
-        threads.run("distances", task, chunks)
+        threads.run("distances", task, len(bounds) - 1)
         return dist
+
+    def _point_bounds(self, work, most=None):
+        """Return bounds of chunks of points with nearly equal numbers of pairs, ``work`` elementary operations each."""
+        chunks = count_chunks(self.n_pairs, work, most)
+        if chunks == 1:
+            return [0, self.n_points]
+        bounds = self._ptr.searchsorted(chunk_bounds(self.n_pairs, chunks)).tolist()
+        bounds[0], bounds[-1] = 0, self.n_points
+        return bounds
 
     def changes(self, cone, V, threads):
         """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
@@ -116,13 +158,16 @@ class ListedPairs(TripletSet):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
         X = self.points
         n, dim = X.shape
+        if self._halves is None:
+            self.extent(threads)
         if dim >= WIDE or X.dtype == np.float32:
             return symmetric_product(X, self._laplacian(pair_weights, threads), threads)
         # The partial matrices together are no larger than X.
-        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most=16), max(1, n // dim))
+        most = max(1, min(16, n // dim))
+        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most), most)
         bounds = chunk_bounds(n, chunks)
         parts = np.zeros((chunks, dim, dim))
-
+        ending = self._weights_by_second(pair_weights, threads) if self._halves else None
         stretch = 1 + int(LONGEST / dim**2)
 
         def task(c):
@@ -130,12 +175,28 @@ class ListedPairs(TripletSet):
                 breathe()
                 stop = min(start + stretch, bounds[c + 1])
                 rows = np.empty((stop - start, dim))
-                self._lay(pair_weights, rows, start, stop)
+                if ending is None:
+                    self._lay(pair_weights, rows, start, stop)
+                else:
+                    half_rows(X, self._ptr, self.second, pair_weights, ending, rows, start, stop)
                 parts[c] += X[start:stop].T @ rows
 
         threads.run("matrix", task, chunks)
         A = parts.sum(axis=0)
-        return 0.5 * (A + A.T)
+        A = A + A.T
+        return A if self._halves else 0.5 * A
+
+    def _weights_by_second(self, pair_weights, threads):
+        """Return for every point the weights of the pairs that end with it; parts are no larger than the points."""
+        chunks = min(count_chunks(self.n_pairs, 2), 8, self.dim)
+        bounds = chunk_bounds(self.n_pairs, chunks)
+        parts = np.zeros((chunks, self.n_points))
+
+        def task(c):
+            add_by_second(self.second, pair_weights, parts[c], bounds[c], bounds[c + 1])
+
+        threads.run("ends", task, chunks)
+        return parts[0] if chunks == 1 else parts.sum(axis=0)
 
     def _laplacian(self, pair_weights, threads):
         """Return Lap(c) X."""
@@ -151,8 +212,8 @@ class ListedPairs(TripletSet):
 
     def _lay(self, pair_weights, rows, start, stop):
         """Write the rows start <= i < stop of Lap(c) X."""
-        pairs = self.first, self.second, self._ptr, self._back_ptr, self._back_pair
-        laplacian_rows(self.points, *pairs, pair_weights, rows, start, stop)
+        pairs, ptr = self._by_second
+        laplacian_rows(self.points, self.first, self.second, self._ptr, ptr, pairs, pair_weights, rows, start, stop)
 
     def on_axes(self, threads):
         """Return (this set on the principal axes of its points, the axes, the share of squares beyond the first ones).
@@ -167,8 +228,10 @@ class ListedPairs(TripletSet):
         return self.over(turned), axes, beyond
 
     def turned(self, vectors, threads):
-        """Return this set with its points in the coordinates of these vectors."""
-        return self.over(product(self.points, vectors, threads))
+        """Return this set with its points in the coordinates of these vectors, an orthonormal basis."""
+        made = self.over(product(self.points, vectors, threads))
+        made._halves = self._halves
+        return made
 
     def along(self, count):
         """Return this set with so many coordinates of its points, the first ones."""
