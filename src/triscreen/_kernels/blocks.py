@@ -36,7 +36,8 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
     for i in range(start, stop):
         longest = max(longest, ptr[i + 1] - split[i])
     # Rows of an anchor are filled up to whole vectors by negatives that are infinitely far: alpha is zero there.
-    far, far_weights = np.empty(longest + _VECTOR - 1), np.empty(longest + _VECTOR - 1)
+    size = longest + _VECTOR - 1
+    far, far_weights, losses, spreads = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for i in range(start, stop):
         loss = 0.0
         linear = 0.0
@@ -50,11 +51,9 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
             far[n] = value
             nearest = value if value < nearest else nearest
             farthest = value if value > farthest else farthest
-        spare = 0.0  # how much farther than the nearest
-        for n in range(width):
-            spare += far[n] - nearest
         far[width:filled] = np.inf
-        far_weights[:filled] = 0.0
+        for n in range(filled):
+            far_weights[n], losses[n], spreads[n] = 0.0, 0.0, 0.0
         n_linear = 0
         for p in range(begin, middle):
             positive = dist[p]
@@ -64,7 +63,7 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
                 total = 0.0
             elif (1.0 - (farthest - positive)) * inverse >= 1.0:  # every one is linear
                 total = width
-                loss += total * (most - half) - spare
+                loss += total * (most - half)
                 n_linear += 1
             else:
                 for n in range(filled):
@@ -72,12 +71,20 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
                     b = 0.0 if b < 0.0 else b
                     a = b * inverse
                     a = 1.0 if a > 1.0 else a
-                    loss += a * (b - half * a)
                     total += a
-                    spread += a * (1.0 - a)
                     far_weights[n] += a
+                    losses[n] += a * (b - half * a)
+                    spreads[n] += a * (1.0 - a)
             pair_weights[p] = -total
             linear += total
+        if n_linear > 0:
+            spare = 0.0  # how much farther than the nearest
+            for n in range(width):
+                spare += far[n] - nearest
+            loss -= n_linear * spare
+        for n in range(filled):
+            loss += losses[n]
+            spread += spreads[n]
         for n in range(width):
             pair_weights[middle + n] = far_weights[n] + n_linear
         part[0], part[1], part[2] = loss, linear, spread

@@ -22,8 +22,10 @@ from triscreen.problem.units import LAMBDA
 _LOWEST = 1e-8
 # The ratio of neighbouring lambdas where nothing else is said.
 RATIO = 0.9
-# A tube of metrics serves as far as this ratio of lambdas (see `triscreen.path.walk`).
-_AHEAD = 0.93
+# A tube of metrics serves as far as the first ratio of lambdas (see `triscreen.path.walk`), or the second where lambdas
+# take so few iterations that a larger working set costs less than another tube; how many lambdas to look back for that.
+_AHEAD, _FAR_AHEAD = 0.93, 0.88
+_QUICK, _RECENT = 3, 5
 
 
 class Grid:
@@ -97,11 +99,14 @@ class Grid:
 
     def ahead(self, lam, rows):
         """Return the last lambda of the grid, from lam on, that one tube may serve."""
+        recent = rows[-_RECENT:]
+        quick = sum(row.n_iter for row in recent) <= _QUICK * len(recent)
+        reach = _FAR_AHEAD if quick else _AHEAD
         if self.lambdas is None:
-            steps = int(np.floor(np.log(_AHEAD) / np.log(self.ratio)))
+            steps = int(np.floor(np.log(reach) / np.log(self.ratio)))
             return lam * self.ratio**steps
         rest = self.lambdas[len(rows) :]
-        return float(rest[rest >= _AHEAD * lam].min(initial=lam))
+        return float(rest[rest >= reach * lam].min(initial=lam))
 
     def ends(self, rows):
         """Return why the path ends after these lambdas, or None."""

@@ -87,7 +87,7 @@ class Row(Gap):
             M - problem.prior.core, point.plus - lam * problem.prior.core)  # fmt: skip
         size = float(np.vdot(away, away))
         rest = M - point.plus / lam
-        factor = cone.project(M).factor
+        factor = cone.project(M).factor if evaluation.factor is None else evaluation.factor
         if factor.ndim == 2:  # columns of rounding size would only take room
             lengths = np.square(factor).sum(axis=0)
             factor = factor[:, lengths > 1e-15 * lengths.max(initial=0.0)]

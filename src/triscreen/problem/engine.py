@@ -51,6 +51,8 @@ class Evaluation(Gap):
         The size of the gradient step to go on with from here, where a solver has found one (inf: none has).
     floor : float
         See `Gap`.
+    factor : array or None
+        F with M = F F', where it is known.
 
     One that an engine makes has no ``dual_point``, ``dual`` and ``gap`` until somebody asks for one of them: they take
     an eigendecomposition, and most iterations of a solver do without.
@@ -70,6 +72,7 @@ class Evaluation(Gap):
     weights: np.ndarray | None = field(default=None, repr=False)
     step: float = np.inf
     floor: float = 0.0
+    factor: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
     def without_dual(cls, later, **known):
@@ -105,7 +108,7 @@ class Evaluation(Gap):
         point = Projection(plus, factor, (units.out(values, MATRIX), vectors))
         matrices = {"A": units.out(self.A, MATRIX), "pull": units.out(self.pull, MATRIX)}
         M, step = units.out(self.M, METRIC), units.out(self.step, STEP)
-        return replace(self, M=M, dual_point=point, step=step, **matrices)
+        return replace(self, M=M, dual_point=point, step=step, factor=None, **matrices)
 
 
 class Engine:
@@ -169,8 +172,8 @@ class Engine:
         away = M if self.prior is None else M - self.prior.core
         return lam * float(np.vdot(away, step)) - self.triplets.inner(pair_weights, dist_step, self.cone) - fixed
 
-    def evaluate(self, M, dist, lam, smoothing, swept=None, A=None):
-        """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep, and A) are known."""
+    def evaluate(self, M, dist, lam, smoothing, swept=None, A=None, factor=None):
+        """Return the `Evaluation` at a core M whose pair distances (and perhaps sweep, A, and factor) are known."""
         sums, pair_weights = self.sweep(dist, smoothing) if swept is None else swept
         if A is None:
             A = self.assemble(pair_weights)
@@ -198,6 +201,7 @@ class Engine:
             weights=pair_weights,
             step=np.inf,
             floor=self.floor,
+            factor=factor,
         )
 
     def dual_penalty(self, projection, lam):

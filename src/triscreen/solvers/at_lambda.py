@@ -165,12 +165,12 @@ def _begin(screened, start, monitor):
 
 
 def _first_evaluation(engine, start, monitor):
-    dist, passes, best = start.dist, 0.5, None
+    dist, factor, passes, best = start.dist, start.factor, 0.5, None
     if dist is None:
-        factor = engine.cone.project(start.M).factor if start.factor is None else start.factor
+        factor = engine.cone.project(start.M).factor if factor is None else factor
         dist, passes = engine.distances(factor), 1.0
     for smoothing in start.tried:
-        now = engine.evaluate(start.M, dist, monitor.lam, smoothing)
+        now = engine.evaluate(start.M, dist, monitor.lam, smoothing, factor=factor)
         monitor.count(passes * engine.share)
         passes = 0.5
         if now.within(monitor.tol):

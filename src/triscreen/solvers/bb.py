@@ -70,7 +70,7 @@ class BarzilaiBorwein:
                 monitor.stop("stalled")
                 return engine, now, eta, True
             dist = engine.distances(trial.factor)
-            after, share, sweeps = self.accept(engine, lam, now, trial.plus, dist, slope, max(recent))
+            after, share, sweeps = self.accept(engine, lam, now, trial, dist, slope, max(recent))
             monitor.count(engine.share + (sweeps - 1) * engine.sweep_share)
             taken += 1
             before, gradient = gradient, after.gradient(lam)
@@ -89,14 +89,14 @@ class BarzilaiBorwein:
                 recent.append(now.objective)
         return engine, now, eta, False
 
-    def accept(self, engine, lam, now, M, dist, slope, ceiling):
-        """Return (the evaluation at M or at a lower point of the segment from now.M, how far along it lies, sweeps)."""
-        smoothing = now.sums.smoothing
+    def accept(self, engine, lam, now, trial, dist, slope, ceiling):
+        """Return (the evaluation at the trial, or lower on the segment to it; how far along that lies; sweeps)."""
+        M, smoothing = trial.plus, now.sums.smoothing
         swept = engine.sweep(dist, smoothing)
         objective = engine.objective(M, lam, swept[0])
         allowed = ceiling + 1e-4 * slope + 8 * _EPS * abs(ceiling)
         if objective <= allowed:
-            return engine.evaluate(M, dist, lam, smoothing, swept), 1.0, 1
+            return engine.evaluate(M, dist, lam, smoothing, swept, factor=trial.factor), 1.0, 1
         share, sweeps = self._search(engine, lam, now, M, dist, slope)
         while True:
             sweeps += 1

@@ -77,7 +77,7 @@ class Newton:
         if not slope < 0.0:
             return None
         dist = engine.distances(trial.factor)
-        after, _, sweeps = self.gradient.accept(engine, lam, now, trial.plus, dist, slope, now.objective)
+        after, _, sweeps = self.gradient.accept(engine, lam, now, trial, dist, slope, now.objective)
         monitor.count(engine.share + (sweeps - 1) * engine.sweep_share)
         return after
 
