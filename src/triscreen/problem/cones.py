@@ -216,7 +216,7 @@ class Diagonal(Cone):
     def embed(self, X, factor, threads):
         """Return G with |G_a - G_b|^2 = sum_c m_c (x_a - x_b)_c^2."""
         used = factor > 0
-        return X[:, used] * factor[used]
+        return np.multiply(X[:, used], factor[used], order="C")  # columns that are picked come as rows of memory
 
     def assemble(self, triplets, pair_weights, threads):
         """Sum over pairs of c_p (x_a - x_b)^2, feature by feature."""
