@@ -88,7 +88,7 @@ def test_threads_that_sweep_at_once_do_not_meet():
 
 def test_a_smaller_set_knows_the_order_of_the_larger_one():
     T, rng = long_blocks(4)
-    dist = rng.exponential(1.0, T.n_pairs)
+    dist = rng.uniform(0.0, 0.9, T.n_pairs)  # farther ones are not put in order
     T.sweep(dist, 0.05, Threads(1))
     used = rng.random(T.n_pairs) < 0.9
     less, pairs = T.restrict(used)

@@ -71,12 +71,23 @@ def sweep_long_blocks(dist, ptr, split, order, smoothing, pair_weights, sums, st
         if not nearest - farthest < 1.0:  # every triplet has zero loss
             pair_weights[begin:end] = 0.0
             continue
+        # What is too far from the other side has no weight. By the order of last time most of it comes first among the
+        # positives, and last among the negatives: it is left alone there.
+        skipped = 0
+        while not nearest - dist[begin + order[begin + skipped]] < 1.0:
+            pair_weights[begin + order[begin + skipped]] = 0.0
+            skipped += 1
+        while not dist[middle + order[middle + n_far - 1]] - farthest < 1.0:
+            n_far -= 1
+            pair_weights[middle + order[middle + n_far]] = 0.0
+        n_near -= skipped
+        near_order, far_order = order[begin + skipped : middle], order[middle : middle + n_far]
         for j in range(n_near):
-            near[j] = dist[begin + order[begin + j]]
-        put_in_order(near[:n_near], order[begin:middle])
+            near[j] = dist[begin + near_order[j]]
+        put_in_order(near[:n_near], near_order)
         for j in range(n_far):
-            far[j] = dist[middle + order[middle + j]]
-        put_in_order(far[:n_far], order[middle:end])
+            far[j] = dist[middle + far_order[j]]
+        put_in_order(far[:n_far], far_order)
         total = 0.0  # before[n]: the sum of far - nearest over the first n; rows[n]: positives with n linear negatives
         for n in range(n_far):
             before[n], rows[n], own[n] = total, 0.0, 0.0
@@ -102,10 +113,10 @@ def sweep_long_blocks(dist, ptr, split, order, smoothing, pair_weights, sums, st
                 own[n] += a
             rows[n_linear] += 1.0
             linear += weight
-            pair_weights[begin + order[begin + j]] = -weight
+            pair_weights[begin + near_order[j]] = -weight
         more = 0.0
         for n in range(n_far - 1, -1, -1):
             more += rows[n + 1]
-            pair_weights[middle + order[middle + n]] = more + own[n]
+            pair_weights[middle + far_order[n]] = more + own[n]
         part[0], part[1], part[2] = loss, linear, spread
         join(sums, part)

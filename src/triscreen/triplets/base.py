@@ -153,7 +153,7 @@ class TripletSet:
         """Return this set with its points: one for each of ``point_ids``."""
         made = copy(self)
         made.points = points
-        for known in ("largest_square", "_lengths", "_halves"):  # of other points
+        for known in ("largest_square", "_lengths", "_halves", "_matrix_bounds", "_end_bounds"):  # of other points
             vars(made).pop(known, None)
         return made
 
@@ -445,4 +445,6 @@ class TripletSet:
 
 def add_up(parts):
     """Add the chunks' totals and errors, column by column, exactly rounded."""
+    if len(parts) == 1:
+        return (parts[0, 0] + parts[0, 1]).tolist()
     return [math.fsum(column) for column in parts.reshape(-1, parts.shape[-1]).T]

@@ -87,17 +87,15 @@ class BlockTriplets(ListedPairs):
         return Sums(smoothing, *add_up(sums)), pair_weights
 
     def _sweep_in_order(self, dist, smoothing, threads):
-        chunks = count_chunks(self.n_points, _IN_ORDER * self.n_pairs / max(1, self.n_points))
-        bounds = np.searchsorted(self._ptr, chunk_bounds(self.n_pairs, chunks), side="left")
-        bounds[0], bounds[-1] = 0, self.n_points
-        pair_weights, sums, order = np.empty(self.n_pairs), np.zeros((chunks, 2, 3)), self._take_order()
+        bounds = self._point_bounds(_IN_ORDER)
+        pair_weights, sums, order = np.empty(self.n_pairs), np.zeros((len(bounds) - 1, 2, 3)), self._take_order()
 
         def task(c):
             sweep_long_blocks(
                 dist, self._ptr, self._split, order, smoothing, pair_weights, sums[c], bounds[c], bounds[c + 1]
             )
 
-        threads.run("sweep", task, chunks)
+        threads.run("sweep", task, len(sums))
         self._orders.append(order)
         return Sums(smoothing, *add_up(sums)), pair_weights
 

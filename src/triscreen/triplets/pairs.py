@@ -156,18 +156,15 @@ class ListedPairs(TripletSet):
 
     def matrix(self, pair_weights, threads):
         """Return the sum over pairs of c_p (x_a - x_b)(x_a - x_b)' = X' Lap(c) X, in O(pairs d + n d^2)."""
-        X = self.points
-        n, dim = X.shape
+        X, dim = self.points, self.dim
         if self._halves is None:
             self.extent(threads)
         if dim >= WIDE or X.dtype == np.float32:
             return symmetric_product(X, self._laplacian(pair_weights, threads), threads)
-        # The partial matrices together are no larger than X.
-        most = max(1, min(16, n // dim))
-        chunks = min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most), most)
-        bounds = chunk_bounds(n, chunks)
-        parts = np.zeros((chunks, dim, dim))
-        ending = self._weights_by_second(pair_weights, threads) if self._halves else None
+        bounds, ending = self._matrix_bounds, None
+        if self._halves:
+            ending = self._weights_by_second(pair_weights, threads)
+        parts = np.zeros((len(bounds) - 1, dim, dim))
         stretch = 1 + int(LONGEST / dim**2)
 
         def task(c):
@@ -181,22 +178,33 @@ class ListedPairs(TripletSet):
                     half_rows(X, self._ptr, self.second, pair_weights, ending, rows, start, stop)
                 parts[c] += X[start:stop].T @ rows
 
-        threads.run("matrix", task, chunks)
-        A = parts.sum(axis=0)
+        threads.run("matrix", task, len(parts))
+        A = parts[0] if len(parts) == 1 else parts.sum(axis=0)
         A = A + A.T
         return A if self._halves else 0.5 * A
 
+    @cached_property
+    def _matrix_bounds(self):
+        """Bounds of chunks of points; the partial matrices together are no larger than X."""
+        n, dim = self.points.shape
+        most = max(1, min(16, n // dim))
+        return chunk_bounds(n, min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most), most))
+
     def _weights_by_second(self, pair_weights, threads):
-        """Return for every point the weights of the pairs that end with it; parts are no larger than the points."""
-        chunks = min(count_chunks(self.n_pairs, 2), 8, self.dim)
-        bounds = chunk_bounds(self.n_pairs, chunks)
-        parts = np.zeros((chunks, self.n_points))
+        """Return for every point the weights of the pairs that end with it."""
+        bounds = self._end_bounds
+        parts = np.zeros((len(bounds) - 1, self.n_points))
 
         def task(c):
             add_by_second(self.second, pair_weights, parts[c], bounds[c], bounds[c + 1])
 
-        threads.run("ends", task, chunks)
-        return parts[0] if chunks == 1 else parts.sum(axis=0)
+        threads.run("ends", task, len(parts))
+        return parts[0] if len(parts) == 1 else parts.sum(axis=0)
+
+    @cached_property
+    def _end_bounds(self):
+        """Bounds of chunks of pairs; a number a point for each of them is no more than the points."""
+        return chunk_bounds(self.n_pairs, min(count_chunks(self.n_pairs, 2), 8, self.dim))
 
     def _laplacian(self, pair_weights, threads):
         """Return Lap(c) X."""
