@@ -1,20 +1,22 @@
 """Paths: passes and seconds, with each thing that saves work switched on and off, in one run.
 
-    python benchmarks/path.py [coarse] [digits] [dense] [large] [guarantee] [checkpoint] [overhead] [small]
-                              [--threads N] [--data NAME ...] [--ratio R ...] [--seconds S] [--problems 200]
+    python benchmarks/path.py [coarse] [digits] [dense] [large] [guarantee] [checkpoint] [overhead] [bill]
+                              [small] [--threads N] [--data NAME ...] [--ratio R ...] [--seconds S] [--problems 200]
 
 coarse: ratio 0.9 on segment and phishing, every switch; digits: down to lambda 0.05; dense: ratio 0.99 on the same;
 large: complete 0.99 paths of satimage, a9a, mnist and cifar10; overhead: what complete paths (of --data, at every
---ratio) cost beyond their passes, with the default screening and with none, in turns for --seconds; small: default
-against none on iris, wine, digits (50 lambdas) and --problems small random ones. Data sets of the paper are read from
-the folder TRISCREEN_DATA; what is missing is skipped. One pass: distances and gradient of every pair once. With
---threads 1 the seconds of the last two are the processor's, otherwise the clock's. Two checkouts next to each other:
-side_by_side.py.
+--ratio) cost beyond their passes, with the default screening and with none, in turns for --seconds; bill: what these
+paths spend their time on, with one thread; small: default against none on iris, wine, digits (50 lambdas) and
+--problems small random ones. Data sets of the paper are read from the folder TRISCREEN_DATA; what is missing is
+skipped. One pass: distances and gradient of every pair once. With --threads 1 the seconds of overhead and small are the
+processor's, otherwise the clock's. Two checkouts next to each other: side_by_side.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import cProfile
+import pstats
 import resource
 import sys
 import tempfile
@@ -214,6 +216,45 @@ def overhead(names=COMPLETE, ratios=(0.9, 0.99), threads=None, seconds=10.0):
                 )
 
 
+# What a path does in compiled code or a library, by the functions that do it.
+WORK = {
+    "distances": ("pair_distances", "pair_products"),
+    "sweeps": ("sweep_blocks", "sweep_long_blocks", "hessian_blocks"),
+    "rows": ("half_rows", "add_by_second", "laplacian_rows"),
+    "products": ("task", "spread"),  # of points with a matrix, and of points with rows: nothing else in these functions
+    "eigen": ("eigh",),
+    "tubes": ("undecided_blocks", "narrow_blocks", "narrow_order", "strayed_weights"),
+}
+
+
+def bill(names=COMPLETE, ratios=(0.9, 0.99)):
+    print("\n## where the milliseconds of complete paths go, one thread; rest: Python, numpy on small arrays")
+    print(f"{'':12s} {'ratio':>5s} {'screening':9s} {'all':>7s}", *(f"{kind:>9s}" for kind in (*WORK, "rest")))
+    for name in names:
+        problem = problem_of(name, 1)
+        if problem is None:
+            continue
+        for ratio in ratios:
+            for way, more in {"default": {}, "none": {"screening": None}}.items():
+
+                def work(ratio=ratio, more=more, problem=problem):
+                    return ts.solve_path(problem, ratio=ratio, **more)
+
+                (seconds,) = in_turns([work], at_least=3, clock=time.process_time)
+                profile = cProfile.Profile()
+                profile.runcall(work)
+                own = dict.fromkeys(WORK, 0.0)
+                for (_, _, function), (_, _, total, _, _) in pstats.Stats(profile).stats.items():
+                    for kind, functions in WORK.items():
+                        own[kind] += total if function in functions else 0.0
+                parts = (*own.values(), seconds - sum(own.values()))
+                print(
+                    f"{name:12s} {ratio:5g} {way:9s} {1e3 * seconds:7.0f}",
+                    *(f"{1e3 * part:9.0f}" for part in parts),
+                    flush=True,
+                )
+
+
 def small_problems(count, seed=0):
     """Yield (what it is, X, y, k) of small random problems."""
     rng = np.random.default_rng(seed)
@@ -252,20 +293,23 @@ def small(threads=None, count=200):
         print(f"  {ratios[t]:.2f}  {texts[t]}")
 
 
-PARTS = (coarse, digits, dense, large, guarantee, checkpoint, overhead, small)
+PARTS = (coarse, digits, dense, large, guarantee, checkpoint, overhead, bill, small)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", choices=[[], *(part.__name__ for part in PARTS)])
     parser.add_argument("--threads", type=int, help="of overhead and small; all by default")
-    parser.add_argument("--data", nargs="+", default=COMPLETE, choices=list(DATA), metavar="NAME", help="of overhead")
-    parser.add_argument("--ratio", nargs="+", type=float, default=(0.9, 0.99), metavar="R", help="of overhead")
+    parser.add_argument(
+        "--data", nargs="+", default=COMPLETE, choices=list(DATA), metavar="NAME", help="of overhead, bill"
+    )
+    parser.add_argument("--ratio", nargs="+", type=float, default=(0.9, 0.99), metavar="R", help="of overhead, bill")
     parser.add_argument("--seconds", type=float, default=10.0, help="of overhead: how long each is repeated")
     parser.add_argument("--problems", type=int, default=200, help="of small: how many random ones")
     wanted = parser.parse_args()
     more = {
         overhead: (wanted.data, wanted.ratio, wanted.threads, wanted.seconds),
+        bill: (wanted.data, wanted.ratio),
         small: (wanted.threads, wanted.problems),
     }
     warnings.simplefilter("ignore")  # classes smaller than k, lambdas at the edge of rounding
