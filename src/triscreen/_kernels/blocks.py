@@ -91,6 +91,25 @@ def sweep_blocks(dist, ptr, split, smoothing, pair_weights, sums, start, stop):
         join(sums, part)
 
 
+@compiled(fastmath=SUMS)
+def corner_blocks(dist, other, ptr, split, gamma, start, stop):
+    """Sum of (a - b)^2 over the triplets of some anchors whose alphas are within (0, 1) at the margins of both."""
+    inverse = 1.0 / gamma
+    total = 0.0
+    for i in range(start, stop):
+        begin, middle, end = ptr[i], split[i], ptr[i + 1]
+        far, far_other = dist[middle:end], other[middle:end]
+        for p in range(begin, middle):
+            near, near_other = dist[p], other[p]
+            part = 0.0
+            for n in range(end - middle):
+                a, b = (1.0 - (far[n] - near)) * inverse, (1.0 - (far_other[n] - near_other)) * inverse
+                inside = (a > 0.0) & (a < 1.0) & (b > 0.0) & (b < 1.0)
+                part += (a - b) * (a - b) if inside else 0.0
+            total += part
+    return total
+
+
 @compiled()
 def largest_margin_blocks(dist, ptr, split):
     """The largest margin of any triplet: per anchor the farthest negative minus the nearest positive."""

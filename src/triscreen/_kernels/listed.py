@@ -82,6 +82,19 @@ def cross_list(dist, other, positive, negative, weights, smoothing, gamma, sums,
     _given_list(dist, other, positive, negative, weights, none, smoothing, gamma, none, sums, start, stop)
 
 
+@compiled()
+def corner_list(dist, other, positive, negative, weights, gamma, start, stop):
+    """Sum of w (a - b)^2 over the triplets start <= t < stop whose alphas are within (0, 1) at the margins of both."""
+    inverse = 1.0 / gamma
+    total = 0.0
+    for t in range(start, stop):
+        p, n = positive[t], negative[t]
+        a, b = (1.0 - (dist[n] - dist[p])) * inverse, (1.0 - (other[n] - other[p])) * inverse
+        if 0.0 < a < 1.0 and 0.0 < b < 1.0:
+            total += (weights[t] if weights.size > 0 else 1.0) * (a - b) * (a - b)
+    return total
+
+
 @njit(inline="always")
 def _given_list(dist, other, positive, negative, weights, alpha, smoothing, gamma, pair_weights, sums, start, stop):
     """Sums at the margins of other; without an alpha for each, those of the margins of dist."""

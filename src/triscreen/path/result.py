@@ -10,11 +10,14 @@ from triscreen._utils.display import html_table
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
+from triscreen.path.balls import Between, End
 from triscreen.path.facts import Facts
 from triscreen.path.plots import Plots
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.gap import Gap
+from triscreen.problem.rounding import U
 from triscreen.problem.units import FACTOR, LAMBDA, MATRIX, METRIC
+from triscreen.screening.spheres import Sphere
 from triscreen.solvers import Solution
 
 # One number per lambda each; see `Row`.
@@ -212,6 +215,7 @@ class Path(Plots):
         self._basis, self._outside, self._problem = basis, outside, problem
         self.facts = None
         self.certificate_passes = 0.0
+        self._ends = {}  # number of a lambda -> End
 
     def _column(self, name):
         return np.array([getattr(row, name) for row in self._rows])
@@ -282,12 +286,7 @@ class Path(Plots):
         It is the metric of the neighbour on the path whose gap at lam is the smaller one; with ``guarantee`` that is
         at most so much everywhere.
         """
-        lam = as_positive(lam, "lam")
-        if not self._rows:
-            raise InputError(f"lam={lam!r}: this path has no lambda yet")
-        first, last = self._rows[0].lam, self._rows[-1].lam
-        if not last * (1 - 1e-12) <= lam <= first * (1 + 1e-12):
-            raise InputError(f"lam={lam!r}: this path goes from {first:.6g} to {last:.6g}")
+        lam = self._check_lam(lam)
         place = int(np.searchsorted(-self.lambdas, -lam))
         near = self._rows[max(0, place - 1) : place + 1]
         return self._solution(min(near, key=lambda row: row.gap_at(lam) / row.scale_at(lam)), lam)
@@ -315,15 +314,91 @@ class Path(Plots):
             floor=row.floor,
         )
 
+    def _check_lam(self, lam):
+        """Return a lambda between the ends of the path."""
+        lam = as_positive(lam, "lam")
+        if not self._rows:
+            raise InputError(f"lam={lam!r}: this path has no lambda yet")
+        first, last = self._rows[0].lam, self._rows[-1].lam
+        if not last * (1 - 1e-12) <= lam <= first * (1 + 1e-12):
+            raise InputError(f"lam={lam!r}: this path goes from {first:.6g} to {last:.6g}")
+        return lam
+
+    def _check_problem(self, problem):
+        """Return the problem of the path."""
+        problem = self._problem if problem is None else problem
+        if problem is None:
+            raise InputError("problem=None: this path was loaded from a file; pass the problem that it belongs to")
+        found = problem.n_features, problem.triplets.n_triplets, problem.cone.name
+        if found != (self.n_features, self.n_triplets, self.cone):
+            raise InputError(
+                f"problem has {found[0]} features, {found[1]} triplets and cone={found[2]!r}: this path belongs to one "
+                f"with {self.n_features} features, {self.n_triplets} triplets and cone={self.cone!r}"
+            )
+        return problem
+
+    @single_threaded_blas()
+    def ball(self, lam, problem=None):
+        """Return the smallest ball known to hold the optimal metric at any lambda between the first and the last.
+
+        From the metrics at the two neighbours of lam on the path: by both of them together, by either of them, and what
+        lies in all of these (`triscreen.path.balls`). Each neighbour is evaluated once, a pass, and kept: three
+        matrices. The radius has all that rounding may have done.
+
+        Parameters
+        ----------
+        lam : float
+        problem : Problem, optional
+            Of the path; needed if that was loaded from a file.
+
+        Returns
+        -------
+        Sphere
+            ``center``, in the coordinates of X, and ``radius`` in the Frobenius norm.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import triscreen as ts
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=5))
+        >>> path = ts.solve_path(problem, ratio=0.9, n_lambdas=20)
+        >>> lam = 0.95 * path.lambdas[10]
+        >>> ball, exact = path.ball(lam), ts.solve(problem, lam, tol=1e-10)
+        >>> bool(np.linalg.norm(exact.M - ball.center) <= ball.radius)
+        True
+        """
+        lam, problem = self._check_lam(lam), self._check_problem(problem)
+        inside = problem.units.into(lam, LAMBDA)
+        N = None if problem.prior is None else problem.prior.core
+        place = int(np.searchsorted(-self.lambdas, -lam))
+        numbers = sorted({min(max(0, place - 1), len(self) - 1), min(place, len(self) - 1)})
+        ends = [self._end(number, problem) for number in numbers]
+        ball = ends[0].ball(inside, N) if len(ends) == 1 else Between(problem, *ends).best(inside)
+        center, radius = problem.from_core(ball.center), problem.units.out(ball.radius, METRIC)
+        doubt = 64 * self.n_features * U * float(np.linalg.norm(center))
+        if problem.prior is not None:
+            doubt += problem.units.out(problem.prior.error, METRIC)
+        return Sphere(center, radius + doubt, "ball")
+
+    def _end(self, number, problem):
+        """Return the metric at the number-th lambda as an end of balls, evaluated when first needed."""
+        if number not in self._ends or self._ends[number][0] is not problem:
+            row = self._rows[number]
+            factor = problem.units.into(row.factor, FACTOR)
+            lam = problem.units.into(row.lam, LAMBDA)
+            end = End.of(problem, problem.cone.element(factor), lam, row.smoothing, factor)
+            self._ends[number] = (problem, end)
+        return self._ends[number][1]
+
     @single_threaded_blas()
     def certify(self, problem=None):
         """Recompute the certificate of every metric over all triplets, and return them.
 
         Counted apart, in ``certificate_passes``. A path that was loaded from a file needs its problem again.
         """
-        problem = problem or self._problem
-        if problem is None:
-            raise InputError("problem=None: this path was loaded from a file; pass the problem that it belongs to")
+        problem = self._check_problem(problem)
         self.certificate_passes += len(self)
         return [problem.certificate(self.M(t), row.lam) for t, row in enumerate(self._rows)]
 

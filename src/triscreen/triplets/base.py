@@ -121,8 +121,9 @@ class TripletSet:
       `triscreen.triplets.pairs`; a set without, whose ``lists_pairs`` is False, has its own kind of distances and pair
       weights, and gives ``distances_of`` too);
     * Newton: ``hessian_weights``, and ``quadratic`` with ``restrict``, or ``quadratic_part`` as a whole;
-    * where triplets have numbers (``lists_triplets``): ``sweep_alpha``, ``cross_slack``, ``ascend`` for alphas one by
-      one; ``pair_numbers``, ``decide``, ``let_go`` for screening; ``undecided_in`` for the working set;
+    * where triplets have numbers (``lists_triplets``): ``sweep_alpha``, ``cross_slack``, ``corner_change``, ``ascend``
+      for alphas one by one; ``pair_numbers``, ``decide``, ``let_go`` for screening; ``undecided_in`` for the working
+      set;
     * where they have none (`NeverListed`): ``reduce`` and ``quantum``.
 
     One whose points are elsewhere answers ``dim``, ``largest_square`` and ``fingerprint`` itself. In every method
@@ -384,6 +385,13 @@ class TripletSet:
         Returns
         -------
         Departure
+        """
+        raise NotImplementedError
+
+    def corner_change(self, dist, other, gamma, threads):
+        """Return the sum of w (a - b)^2 over the triplets with 0 < a < 1 and 0 < b < 1.
+
+        a and b are (1 - margin) / gamma at the margins of ``dist`` and ``other``.
         """
         raise NotImplementedError
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from triscreen._kernels.blocks import (
     block_hull,
     block_indices,
     block_pairs,
+    corner_blocks,
     hessian_blocks,
     kept_blocks,
     largest_margin_blocks,
@@ -219,6 +222,17 @@ class BlockTriplets(ListedPairs):
             return left[0][:-1], left[1][:-1]
 
         return Departure(smaller, pairs, weights, float(linear), bool(strays), numbers, kept)
+
+    def corner_change(self, dist, other, gamma, threads):
+        """Return how much the alphas change that are within (0, 1) at both ends; see `TripletSet.corner_change`."""
+        bounds = self._chunks
+        parts = np.zeros(len(bounds) - 1)
+
+        def task(c):
+            parts[c] = corner_blocks(dist, other, self._ptr, self._split, gamma, bounds[c], bounds[c + 1])
+
+        threads.run("corner", task, len(parts))
+        return math.fsum(parts)
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from triscreen._kernels.common import LINEAR, UNDECIDED
 from triscreen._kernels.listed import (
     alpha_list,
     ascend_list,
+    corner_list,
     cross_list,
     hessian_list,
     off_zone_list,
@@ -110,6 +113,18 @@ class ListedTriplets(ListedPairs):
 
         threads.run(kind, task, chunks)
         return add_up(sums), parts[0] if chunks == 1 else parts.sum(axis=0)
+
+    def corner_change(self, dist, other, gamma, threads):
+        """Return how much the alphas change that are within (0, 1) at both ends; see `TripletSet.corner_change`."""
+        bounds = chunk_bounds(self.n_triplets, count_chunks(self.n_triplets, 6))
+        parts = np.zeros(len(bounds) - 1)
+        lists = self._positive, self._negative, self._weights
+
+        def task(c):
+            parts[c] = corner_list(dist, other, *lists, gamma, bounds[c], bounds[c + 1])
+
+        threads.run("corner", task, len(parts))
+        return math.fsum(parts)
 
     def cross_slack(self, dist, smoothing, other, gamma, threads):
         """Return the slack at the margins of other of the alphas from the margins of dist."""

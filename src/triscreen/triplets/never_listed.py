@@ -30,6 +30,7 @@ class NeverListed:
     quadratic = _one_by_one("quadratic")
     let_go = _one_by_one("let_go")
     cross_slack = _one_by_one("cross_slack")
+    corner_change = _one_by_one("corner_change")
 
     def reduce(self, ends, radii, error, offset, low, both, smoothing, threads, most=1.0):
         """Let go what is decided in two balls at once.
