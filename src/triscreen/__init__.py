@@ -28,12 +28,14 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
     from triscreen.problem import Certificate, Problem
     from triscreen.problem.losses import Hinge, SmoothedHinge
     from triscreen.screening import Screening, Sphere
+    from triscreen.selection.bounds import Bounds, comparison_bounds, validation_bounds
     from triscreen.solvers import Solution, State, solve
     from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
 
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Bounds",
     "Certificate",
     "ComparisonKFold",
     "ComparisonMetric",
@@ -56,6 +58,7 @@ __all__ = [
     "TripletMetric",
     "TripletMetricCV",
     "all_triplets",
+    "comparison_bounds",
     "given_triplets",
     "knn_triplets",
     "load",
@@ -63,6 +66,7 @@ __all__ = [
     "solve",
     "solve_path",
     "triplet_count",
+    "validation_bounds",
 ]
 
 
@@ -78,6 +82,7 @@ _HOMES = {
     "problem": ("Certificate", "Problem"),
     "problem.losses": ("Hinge", "SmoothedHinge"),
     "screening": ("Screening", "Sphere"),
+    "selection.bounds": ("Bounds", "comparison_bounds", "validation_bounds"),
     "solvers": ("Solution", "State", "solve"),
     "triplets": ("all_triplets", "given_triplets", "knn_triplets", "triplet_count"),
 }  # fmt: skip

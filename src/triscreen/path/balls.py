@@ -190,6 +190,11 @@ class Between:
         e = max(self.first.margin_error, self.second.margin_error)
         return saved * change * (1 - 1e-9), problem.triplets.total_weight * (3 * e + 2 * e * e / gamma) / l2
 
+    @property
+    def reach(self):
+        """No ball in between has a radius whose square is larger."""
+        return max(*self.squares, 0.5 * self.k) * (1 + _SUM)
+
     def share(self, lam):
         """Return p: how much of the second end there is at a lambda."""
         l1, l2 = self.first.lam, self.second.lam

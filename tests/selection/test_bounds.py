@@ -1,0 +1,201 @@
+"""Bounds of the validation error: every decided prediction is compared with far more accurate optima."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import triscreen as ts
+from triscreen._kernels.certain import certain_votes
+from triscreen.path import balls
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def some_data(seed):
+    """Points with held-out ones, of any kind: ties, copies, grids, features that repeat, several classes."""
+    rng = np.random.default_rng(seed)
+    n, m, d = int(rng.integers(20, 60)), int(rng.integers(5, 25)), int(rng.integers(1, 5))
+    y = rng.integers(0, int(rng.integers(2, 4)), n + m)
+    X = rng.normal(size=(n + m, d)) + 1.2 * rng.normal(size=(4, d))[y]
+    kind = rng.integers(5)
+    if kind == 0:
+        X = np.round(X)  # many equal distances
+    elif kind == 1:
+        X[n // 2 : n] = X[: n - n // 2]  # copies, some of another class
+    elif kind == 2:
+        X = np.hstack([X, X[:, :1]])
+    elif kind == 3:
+        X += 1e3
+    y[:2] = 0, 1
+    return rng, X[:n], y[:n], X[n:], np.where(np.isin(y[n:], y[:n]), y[n:], 0)
+
+
+def some_problem(rng, X, y):
+    loss = ts.Hinge() if rng.random() < 0.2 else ts.SmoothedHinge(float(rng.choice([0.05, 0.5])))
+    cone = "diagonal" if rng.random() < 0.3 else "psd"
+    prior = None
+    if rng.random() < 0.3:
+        size = 0.3 / np.square(X - X.mean(axis=0)).mean()
+        prior = size * (np.ones(X.shape[1]) if cone == "diagonal" else np.eye(X.shape[1]))
+    T = ts.knn_triplets(X, y, int(rng.integers(1, 4)))
+    return ts.Problem(X, T, loss=loss, cone=cone, prior=prior, n_jobs=1)
+
+
+def votes(M, X, y, X_val, k):
+    """Predictions under a metric, and by how much they hang on ties: slowly, one by one."""
+    M = np.diag(M) if M.ndim == 1 else M
+    found, clear = [], []
+    for x in X_val:
+        delta = X - x
+        dist = np.einsum("ij,jk,ik->i", delta, M, delta)
+        order = np.argsort(dist, kind="stable")
+        counts = np.bincount(y[order[:k]], minlength=y.max() + 1)
+        found.append(int(counts.argmax()))
+        edge = dist[order[k - 1]]
+        others = np.delete(np.arange(len(X)), order[k - 1])
+        same = [t for t in others if abs(dist[t] - edge) <= 1e-9 * (dist.max() + 1e-300)]
+        clear.append(not any(y[t] != y[order[k - 1]] for t in same))
+    return np.array(found), np.array(clear)
+
+
+def one_run(seed, n_lambdas=8, tries=2, ratio=None):
+    """Return (decided predictions that were compared, how many decisions or bounds were wrong, all)."""
+    rng, X, y, X_val, y_val = some_data(seed)
+    problem = some_problem(rng, X, y)
+    if problem.lambda_max() == 0:
+        return 0, 0, 0
+    k = int(rng.integers(1, 6))
+    path = ts.solve_path(problem, ratio=ratio or float(rng.choice([0.5, 0.8, 0.95])), n_lambdas=n_lambdas, tol=1e-7)
+    bounds = ts.validation_bounds(path, X, y, X_val, y_val, k)
+    compared = wrong = total = 0
+    for _ in range(tries):
+        t = int(rng.integers(max(1, len(path) - 1)))
+        low, high = path.lambdas[min(t + 1, len(path) - 1)], path.lambdas[t]
+        lam = float(rng.choice([low, high, rng.uniform(low, high)]))
+        exact = ts.solve(problem, lam, tol=1e-11, start=path.at(lam).M, max_iter=3000)
+        found, clear = votes(exact.M, X, y, X_val, k)
+        outcome = bounds.outcomes[min(t, len(bounds.outcomes) - 1)]
+        right = found == y_val
+        wrong += np.count_nonzero(clear & (((outcome > 0) & ~right) | ((outcome < 0) & right)))
+        compared += np.count_nonzero((outcome != 0) & clear)
+        total += len(outcome)
+        lower, upper = bounds.at(lam)
+        wrong += not lower <= upper
+        wrong += bool(clear.all() and not lower - 1e-12 <= np.mean(~right) <= upper + 1e-12)
+    return compared, wrong, total
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_decided_predictions_are_right(seed):
+    assert one_run(seed)[1] == 0
+
+
+def test_much_is_decided():
+    runs = np.array([one_run(seed) for seed in range(60, 80)]).sum(axis=0)
+    assert runs[0] > 0.3 * runs[2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_comparisons(seed):
+    rng, X, y, *_ = some_data(seed)
+    problem = some_problem(rng, X, y)
+    if problem.lambda_max() == 0:
+        pytest.skip("no path")
+    path = ts.solve_path(problem, ratio=0.8, n_lambdas=8, tol=1e-7)
+    rows = rng.integers(0, len(X), (300, 3))
+    bounds = ts.comparison_bounds(path, X, rows)
+    t = int(rng.integers(len(path) - 1))
+    lam = float(rng.uniform(path.lambdas[t + 1], path.lambdas[t]))
+    M = ts.solve(problem, lam, tol=1e-11, start=path.at(lam).M, max_iter=3000).M
+    M = np.diag(M) if M.ndim == 1 else M
+    a, b, c = (X[column] for column in rows.T)
+    near, far = (np.einsum("ij,jk,ik->i", u, M, u) for u in (a - b, a - c))
+    clear = np.abs(far - near) > 1e-9 * np.abs(far).max()
+    outcome = bounds.outcomes[t]
+    assert ((far > near) | ~clear)[outcome > 0].all()
+    assert ((far < near) | ~clear)[outcome < 0].all()
+    same = (b == c).all(axis=1)
+    assert (outcome[same] == -1).all()
+    assert (outcome != 0).mean() > 0.3
+
+
+@pytest.mark.parametrize("broken", ["radius", "between", "votes"])
+def test_what_is_wrong_would_show(broken, monkeypatch):
+    """With balls of no size, ends that say nothing about what lies between, or one vote less, decisions are wrong."""
+    from triscreen.selection import bounds
+
+    made = balls.Between.__init__
+
+    def init(self, *arguments):
+        made(self, *arguments)
+        self.k = 0.0
+        if broken == "radius":
+            self.squares = (0.0, 0.0)
+
+    def fewer(*arguments):
+        arguments = list(arguments)
+        arguments[11] = max(1, arguments[11] - 1)
+        return certain_votes(*arguments)
+
+    if broken == "votes":
+        monkeypatch.setattr(bounds, "certain_votes", fewer)
+    else:
+        monkeypatch.setattr(balls.Between, "__init__", init)
+    wrong, seed = 0, 0
+    while not wrong and seed < 400:
+        wrong, seed = wrong + one_run(seed, n_lambdas=3, ratio=0.03)[1], seed + 1
+    assert wrong
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 2
+    X[:, 0] += y
+    problem = ts.Problem(X[:40], ts.knn_triplets(X[:40], y[:40], 3), n_jobs=1)
+    return X[:40], y[:40], X[40:], y[40:], problem
+
+
+def test_blocks_of_queries_give_the_same(monkeypatch):
+    from triscreen.selection import bounds
+
+    X, y, X_val, y_val, problem = data()
+    path = ts.solve_path(problem, ratio=0.9, n_lambdas=6)
+    one = ts.validation_bounds(path, X, y, X_val, y_val)
+    monkeypatch.setattr(bounds, "_BLOCK", 100)
+    two = ts.validation_bounds(path, X, y, X_val, y_val)
+    assert np.array_equal(one.outcomes, two.outcomes)
+    assert len(one.intervals) == 5
+    assert one.intervals[0][:2] == (path.lambdas[0], path.lambdas[1])
+    assert set(one.open_at(path.lambdas[2])) <= set(np.flatnonzero(one.outcomes[2] == 0))
+    assert "intervals" in repr(one)
+
+
+def test_bad_input(tmp_path):
+    X, y, X_val, y_val, problem = data()
+    path = ts.solve_path(problem, ratio=0.9, n_lambdas=4)
+    cases = (
+        ((X[:, :2], y, X_val, y_val), {}, "X has 2 features: the path was learned on 3"),
+        ((X, y, X_val[:, :2], y_val), {}, "X_val has 2 features"),
+        ((X, y[1:], X_val, y_val), {}, "y has 39 labels"),
+        ((X, y, X_val, y_val[1:]), {}, "y_val has shape"),
+        ((X, y, X_val, y_val + 7), {}, "y_val has the label 7, which y has not"),
+        ((X, y, X_val, y_val), {"k": 41}, "k=41: X has 40 points"),
+        ((X, y, X_val, y_val), {"k": 0}, "k=0"),
+    )
+    for arguments, named, text in cases:
+        with pytest.raises(ts.InputError, match=text):
+            ts.validation_bounds(path, *arguments, **named)
+    with pytest.raises(ts.InputError, match="rows has shape"):
+        ts.comparison_bounds(path, X, [[0, 1]])
+    with pytest.raises(ts.InputError, match="rows goes from 0 to 40: X has 40 points"):
+        ts.comparison_bounds(path, X, [[0, 1, 40]])
+    bounds = ts.validation_bounds(path, X, y, X_val, y_val)
+    with pytest.raises(ts.InputError, match="the bounds go from"):
+        bounds.at(2 * path.lambdas[0])
+    ts.save(path, tmp_path / "a.path")
+    loaded = ts.load(tmp_path / "a.path")
+    with pytest.raises(ts.InputError, match="loaded from a file"):
+        ts.validation_bounds(loaded, X, y, X_val, y_val)
+    again = ts.validation_bounds(loaded, X, y, X_val, y_val, problem=problem)
+    assert np.array_equal(again.outcomes, bounds.outcomes)
