@@ -46,7 +46,7 @@ def _nearer(d1, d2, other1, other2, s, other_s, dot, error, s1, s2, k, off1, off
 
 @compiled()
 def certain_votes(
-    X, G1, G2, queries, Q1, Q2, codes, twins, wanted, ptr, candidates, n_neighbors, n_classes, balls, error, out
+    X, G1, G2, queries, Q1, Q2, codes, twins, wanted, ptr, candidates, n_neighbors, n_classes, balls, radius, error, out
 ):  # fmt: skip
     """out[q] = 1 where the vote of the nearest neighbours is surely ``wanted[q]``, -1 where surely not, else 0.
 
@@ -60,6 +60,8 @@ def certain_votes(
         The points that may be among the nearest of each query.
     balls : array
         r1^2, r2^2, k, and what may be wrong with each centre.
+    radius : float
+        Of the largest ball around either centre.
     error : float
         Of a distance, relative to (|x| + |y|)^2.
     """
@@ -69,17 +71,18 @@ def certain_votes(
     for q in range(wanted.size):
         most = max(most, ptr[q + 1] - ptr[q])
     delta = np.empty((most, dim))
-    d1, d2, s, doubt = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    d1, d2, s, doubt, upper = np.empty(most), np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    some = np.empty(most, np.int64)
     nearer, farther = np.empty(most, np.int64), np.empty(most, np.int64)
     sure, maybe = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64)
     for q in range(wanted.size):
-        some = candidates[ptr[q] : ptr[q + 1]]
-        m = some.size
+        m = ptr[q + 1] - ptr[q]
         own = 0.0
         for c in range(dim):
             own += queries[q, c] * queries[q, c]
         for i in range(m):
-            t = some[i]
+            t = candidates[ptr[q] + i]
+            some[i] = t
             s[i] = length = d1[i] = d2[i] = 0.0
             for c in range(dim):
                 delta[i, c] = X[t, c] - queries[q, c]
@@ -90,7 +93,17 @@ def certain_votes(
             for c in range(G2.shape[1]):
                 d2[i] += (G2[t, c] - Q2[q, c]) ** 2
             doubt[i] = error * (sqrt(own) + sqrt(length)) ** 2
-            nearer[i] = farther[i] = 0
+            upper[i] = max(d1[i], d2[i]) + radius * s[i] * (1.0 + 1e-9) + doubt[i]
+        # Those that come as near as the k-th one, here.
+        limit = np.partition(upper[:m], n_neighbors - 1)[n_neighbors - 1]
+        left = 0
+        for i in range(m):
+            if min(d1[i], d2[i]) - radius * s[i] * (1.0 + 1e-9) - doubt[i] <= limit:
+                some[left], s[left], d1[left], d2[left], doubt[left] = some[i], s[i], d1[i], d2[i], doubt[i]
+                delta[left] = delta[i]
+                nearer[left] = farther[left] = 0
+                left += 1
+        m = left
         for i in range(m):
             for j in range(i + 1, m):
                 if twins[some[i]] == twins[some[j]]:

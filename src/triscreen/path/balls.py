@@ -29,7 +29,7 @@ can do to it, and the radius by what they do to the centre.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -179,6 +179,7 @@ class Between:
         saved, doubt = self._corners(problem)
         self.k = cross * (1 + _SUM) + 0.5 * inner - saved + 2 * doubt
         self.squares = tuple(ball.square + doubt for ball in self.balls)
+        self.first, self.second = (replace(end, dist=None) for end in (first, second))  # nobody needs these any more
 
     def _corners(self, problem):
         """Return by how much k is smaller for triplets in the corner at both ends; what rounding adds to squares."""

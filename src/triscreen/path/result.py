@@ -215,7 +215,7 @@ class Path(Plots):
         self._basis, self._outside, self._problem = basis, outside, problem
         self.facts = None
         self.certificate_passes = 0.0
-        self._ends = {}  # number of a lambda -> End
+        self._ends, self._intervals = {}, {}  # number of a lambda -> End, of the two last ones; -> Between
 
     def _column(self, name):
         return np.array([getattr(row, name) for row in self._rows])
@@ -342,8 +342,8 @@ class Path(Plots):
         """Return the smallest ball known to hold the optimal metric at any lambda between the first and the last.
 
         From the metrics at the two neighbours of lam on the path: by both of them together, by either of them, and what
-        lies in all of these (`triscreen.path.balls`). Each neighbour is evaluated once, a pass, and kept: three
-        matrices. The radius has all that rounding may have done.
+        lies in all of these (`triscreen.path.balls`). Each neighbour is evaluated once, a pass, and what balls need is
+        kept: eight matrices of the size of M an interval. The radius has all that rounding may have done.
 
         Parameters
         ----------
@@ -371,25 +371,30 @@ class Path(Plots):
         """
         lam, problem = self._check_lam(lam), self._check_problem(problem)
         inside = problem.units.into(lam, LAMBDA)
-        N = None if problem.prior is None else problem.prior.core
         place = int(np.searchsorted(-self.lambdas, -lam))
-        numbers = sorted({min(max(0, place - 1), len(self) - 1), min(place, len(self) - 1)})
-        ends = [self._end(number, problem) for number in numbers]
-        ball = ends[0].ball(inside, N) if len(ends) == 1 else Between(problem, *ends).best(inside)
+        ball = self._interval(min(max(0, place - 1), max(0, len(self) - 2)), problem).best(inside)
         center, radius = problem.from_core(ball.center), problem.units.out(ball.radius, METRIC)
         doubt = 64 * self.n_features * U * float(np.linalg.norm(center))
         if problem.prior is not None:
             doubt += problem.units.out(problem.prior.error, METRIC)
         return Sphere(center, radius + doubt, "ball")
 
+    def _interval(self, number, problem):
+        """Return what balls need between the number-th lambda and the next one (of a single lambda: itself)."""
+        if number not in self._intervals or self._intervals[number][0] is not problem:
+            ends = [self._end(t, problem) for t in (number, min(number + 1, len(self) - 1))]
+            self._intervals[number] = (problem, Between(problem, *ends))
+        return self._intervals[number][1]
+
     def _end(self, number, problem):
-        """Return the metric at the number-th lambda as an end of balls, evaluated when first needed."""
+        """Return the metric at the number-th lambda as an end of balls; the last two are kept, with their distances."""
         if number not in self._ends or self._ends[number][0] is not problem:
             row = self._rows[number]
             factor = problem.units.into(row.factor, FACTOR)
             lam = problem.units.into(row.lam, LAMBDA)
             end = End.of(problem, problem.cone.element(factor), lam, row.smoothing, factor)
-            self._ends[number] = (problem, end)
+            kept = list(self._ends.items())[-1:]
+            self._ends = dict([*kept, (number, (problem, end))])
         return self._ends[number][1]
 
     @single_threaded_blas()

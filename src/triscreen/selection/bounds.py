@@ -10,7 +10,8 @@ open.
 * j is *out* if at least k others are nearer for sure; i is *in* if fewer than k others are not farther for sure. With
   n_c votes of those that are in, q_c open ones of class c, and r = k - (those that are in), class c gets at least
   n_c + max(0, r - (open ones of other classes)) votes and at most n_c + min(r, q_c).
-* Only points that come as near as the k-th one may take part: a handful, found by two matrix products.
+* Only points that come as near as the k-th one may take part: a handful, found by matrix products for a whole
+  stretch of intervals whose metrics are near each other.
 
 Ours.
 """
@@ -25,11 +26,11 @@ from triscreen._kernels.certain import certain_comparisons, certain_votes
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, as_positive, shortened
 from triscreen.errors import InputError
-from triscreen.path.balls import Between
 from triscreen.problem.rounding import U
 from triscreen.problem.units import METRIC, POINT
 
 _BLOCK = 1 << 21  # numbers of a block of queries times points
+_WIDE = 0.03  # how far the metrics of a stretch may be from its first one, of its size
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +144,8 @@ def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
         raise InputError(f"y_val has the label {shortened(label)}, which y has not: it would be wrong at every lambda")
     wanted = np.searchsorted(classes, wanted)
 
-    def outcomes(interval):
-        return interval.votes(k, codes, wanted, len(classes))
+    def outcomes(interval, stretch):
+        return interval.votes(stretch.candidates(k), k, codes, wanted, len(classes))
 
     return _over_intervals(path, problem, X, X_val, outcomes, len(X_val))
 
@@ -187,7 +188,7 @@ def comparison_bounds(path, X, rows, problem=None):
     if rows.min() < 0 or rows.max() >= len(X):
         raise InputError(f"rows goes from {rows.min()} to {rows.max()}: X has {len(X)} points, numbered from 0")
     rows = np.ascontiguousarray(rows, dtype=np.int64)
-    return _over_intervals(path, problem, X, None, lambda interval: interval.comparisons(rows), len(rows))
+    return _over_intervals(path, problem, X, None, lambda interval, _: interval.comparisons(rows), len(rows))
 
 
 def _check_width(X, problem, name):
@@ -207,9 +208,12 @@ def _over_intervals(path, problem, X, queries, outcomes, count):
     points = Points(X - middle, None if queries is None else queries - middle, _twins(X))
     lambdas = path.lambdas if len(path) > 1 else np.repeat(path.lambdas, 2)
     found = np.zeros((len(lambdas) - 1, count), dtype=np.int8)
+    stretch = None
     for t in range(len(found)):
-        ends = (path._end(t, problem), path._end(min(t + 1, len(path) - 1), problem))
-        found[t] = outcomes(Interval(points, problem, Between(problem, *ends)))
+        interval = Interval(points, problem, path._interval(t, problem))
+        if stretch is None or not stretch.holds(interval):
+            stretch = Stretch(interval)
+        found[t] = outcomes(interval, stretch)
     return Bounds(lambdas, found)
 
 
@@ -233,62 +237,79 @@ class Interval:
     def __init__(self, points, problem, between):
         self.points = points
         dim = points.X.shape[1]
-        factors, offs = [], []
+        self.centers, offs = [], []
         for ball in between.balls:
             center = problem.units.into(problem.from_core(ball.center), METRIC)
             size = float(np.linalg.norm(center))
             prior = 0.0 if problem.prior is None else problem.prior.error
             offs.append(ball.doubt + prior + 128 * dim * U * (size + np.sqrt(between.reach)))
-            # A centre is the mean of two elements of the cone, so it is one.
-            factors.append(np.diag(np.sqrt(np.maximum(center, 0.0))) if center.ndim == 1 else _factor(center))
-        largest = max(float(np.square(F).sum()) for F in factors)
-        self.error = (64 * dim + 128) * U * largest
+            self.centers.append(np.diag(center) if center.ndim == 1 else center)
+        # A centre is the mean of two elements of the cone, so it is one.
+        self.factors = [_factor(center) for center in self.centers]
+        self.error = (64 * dim + 128) * U * max(float(np.square(F).sum()) for F in self.factors)
+        hair = 1 + 1e-12
         s1, s2 = between.squares
-        self.balls = tuple(
-            float(v) for v in (s1 * (1 + 1e-12), s2 * (1 + 1e-12), between.k + 1e-12 * abs(between.k), *offs)
-        )
-        self.radius = float(np.sqrt(between.reach)) * (1 + 1e-12) + max(offs)
-        self.embedded = [points.X @ F for F in factors]
-        self.factors = factors
+        self.balls = tuple(float(v) for v in (s1 * hair, s2 * hair, between.k + 1e-12 * abs(between.k), *offs))
+        self.radius = float(np.sqrt(between.reach)) * hair + max(offs)
 
-    def votes(self, k, codes, wanted, n_classes):
-        """Return the outcome of each prediction."""
+    def votes(self, candidates, k, codes, wanted, n_classes):
+        """Return the outcome of each prediction; candidates: (ptr, the points that may be among the k nearest)."""
         X, queries, twins = self.points.X, self.points.queries, self.points.twins
         out = np.empty(len(queries), dtype=np.int8)
-        G1, G2 = self.embedded
-        step = max(1, _BLOCK // len(X))
-        squares = [np.einsum("ij,ij->i", Z, Z) for Z in (X, G1, G2)]
-        for start in range(0, len(queries), step):
-            some = queries[start : start + step]
-            embedded = [some @ F for F in self.factors]
-            ptr, candidates = self._candidates(k, some, embedded, squares)
-            certain_votes(
-                X, G1, G2, some, *embedded, codes, twins, wanted[start : start + step], ptr, candidates, k, n_classes,
-                self.balls, self.error, out[start : start + step],
-            )  # fmt: skip
+        embedded = [Z @ F for Z in (X, queries) for F in self.factors]
+        certain_votes(
+            X, *embedded[:2], queries, *embedded[2:], codes, twins, wanted, *candidates, k, n_classes, self.balls,
+            self.radius, self.error, out,
+        )  # fmt: skip
         return out
-
-    def _candidates(self, k, queries, embedded, squares):
-        """Return (ptr, numbers) of the points that may be among the k nearest of each query."""
-        lengths = [
-            _squares(Z, E, own)
-            for Z, E, own in zip((queries, *embedded), (self.points.X, *self.embedded), squares, strict=True)
-        ]
-        euclid, d1, d2 = lengths
-        reach = np.sqrt(squares[0].max(initial=0.0)) + np.sqrt(np.square(queries).sum(axis=1))[:, None]
-        # The products lose digits of squares that cancel: a thousand units of what they are made of.
-        off = self.error * 16 * np.square(reach)
-        wide = self.radius * (np.maximum(euclid, 0.0) + 1e-10 * np.square(reach)) + off
-        upper = np.maximum(d1, d2) + wide
-        limit = np.partition(upper, k - 1, axis=1)[:, k - 1 : k]
-        rows, numbers = np.nonzero(np.minimum(d1, d2) - wide <= limit)
-        return np.searchsorted(rows, np.arange(len(queries) + 1)), numbers
 
     def comparisons(self, rows):
         """Return the outcome of each comparison."""
         out = np.empty(len(rows), dtype=np.int8)
-        certain_comparisons(self.points.X, *self.embedded, rows, self.points.twins, self.balls, self.error, out)
+        embedded = [self.points.X @ F for F in self.factors]
+        certain_comparisons(self.points.X, *embedded, rows, self.points.twins, self.balls, self.error, out)
         return out
+
+
+class Stretch:
+    """Intervals whose metrics are all near one: which points may be the nearest is found once for all of them."""
+
+    def __init__(self, interval):
+        self.points, self.factor, self.error = interval.points, interval.factors[0], interval.error
+        self.center = interval.centers[0]
+        size = float(np.linalg.norm(self.center))
+        self.radius = max(1.1 * self._far(interval), _WIDE * size)
+        self.error *= 4  # of centres that are twice as large
+        self._found = None
+
+    def _far(self, interval):
+        """How far a metric of the interval may be from the centre here."""
+        return interval.radius + max(float(np.linalg.norm(Q - self.center)) for Q in interval.centers) * (1 + 1e-12)
+
+    def holds(self, interval):
+        """Are all metrics of an interval near by?"""
+        return self._far(interval) <= self.radius and interval.error <= self.error
+
+    def candidates(self, k):
+        """Return (ptr, numbers) of the points that may be among the k nearest of each query."""
+        if self._found is None:
+            X, queries = self.points.X, self.points.queries
+            step = max(1, _BLOCK // len(X))
+            parts = [self._among(k, queries[start : start + step]) for start in range(0, len(queries), step)]
+            counts, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
+            self._found = np.concatenate([[0], np.cumsum(counts)]), numbers
+        return self._found
+
+    def _among(self, k, queries):
+        """Return (how many, which) for some queries."""
+        X = self.points.X
+        euclid, dist = _squares(queries, X), _squares(queries @ self.factor, X @ self.factor)
+        # The products lose digits of squares that cancel.
+        reach = np.square(np.sqrt(np.square(X).sum(axis=1).max()) + np.sqrt(np.square(queries).sum(axis=1)))[:, None]
+        wide = self.radius * (np.maximum(euclid, 0.0) + 1e-10 * reach) + 16 * self.error * reach
+        limit = np.partition(dist + wide, k - 1, axis=1)[:, k - 1 : k]
+        rows, numbers = np.nonzero(dist - wide <= limit)
+        return np.bincount(rows, minlength=len(queries)), numbers
 
 
 def _factor(center):
@@ -296,10 +317,10 @@ def _factor(center):
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def _squares(queries, X, own):
+def _squares(queries, X):
     """Return |q - x|^2 of every query and point, by a product."""
     product = queries @ X.T
     product *= -2.0
-    product += own
+    product += np.einsum("ij,ij->i", X, X)
     product += np.einsum("ij,ij->i", queries, queries)[:, None]
     return product
