@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
     from triscreen.problem.losses import Hinge, SmoothedHinge
     from triscreen.screening import Screening, Sphere
     from triscreen.selection.bounds import Bounds, comparison_bounds, validation_bounds
+    from triscreen.selection.select import Selection, select
     from triscreen.solvers import Solution, State, solve
     from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
 
@@ -50,6 +51,7 @@ __all__ = [
     "Problem",
     "Scaling",
     "Screening",
+    "Selection",
     "SmallClassWarning",
     "SmoothedHinge",
     "Solution",
@@ -63,6 +65,7 @@ __all__ = [
     "knn_triplets",
     "load",
     "save",
+    "select",
     "solve",
     "solve_path",
     "triplet_count",
@@ -83,6 +86,7 @@ _HOMES = {
     "problem.losses": ("Hinge", "SmoothedHinge"),
     "screening": ("Screening", "Sphere"),
     "selection.bounds": ("Bounds", "comparison_bounds", "validation_bounds"),
+    "selection.select": ("Selection", "select"),
     "solvers": ("Solution", "State", "solve"),
     "triplets": ("all_triplets", "given_triplets", "knn_triplets", "triplet_count"),
 }  # fmt: skip

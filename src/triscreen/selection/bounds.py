@@ -45,10 +45,13 @@ class Bounds:
         Bounds of the error for every lambda of each interval, its ends included.
     outcomes : int8 array, shape (m, number of predictions)
         1: right for sure, -1: wrong for sure, 0: open.
+    judge : Judge or None
+        What decides about further intervals (`triscreen.select`).
     """
 
     lambdas: np.ndarray
     outcomes: np.ndarray = field(repr=False)
+    judge: object = field(default=None, repr=False)
 
     @property
     def lower(self):
@@ -208,13 +211,26 @@ def _over_intervals(path, problem, X, queries, outcomes, count):
     points = Points(X - middle, None if queries is None else queries - middle, _twins(X))
     lambdas = path.lambdas if len(path) > 1 else np.repeat(path.lambdas, 2)
     found = np.zeros((len(lambdas) - 1, count), dtype=np.int8)
-    stretch = None
+    judge = Judge(path, problem, points, outcomes)
     for t in range(len(found)):
-        interval = Interval(points, problem, path._interval(t, problem))
-        if stretch is None or not stretch.holds(interval):
-            stretch = Stretch(interval)
-        found[t] = outcomes(interval, stretch)
-    return Bounds(lambdas, found)
+        found[t] = judge.decide(path._interval(t, problem))
+    return Bounds(lambdas, found, judge)
+
+
+class Judge:
+    """Decides about intervals of lambda, one after the other."""
+
+    def __init__(self, path, problem, points, outcomes):
+        self.path, self.problem, self._points, self._outcomes = path, problem, points, outcomes
+        self._stretch = None
+
+    @single_threaded_blas()
+    def decide(self, between):
+        """Return the outcomes that hold for every metric of the balls between two ends."""
+        interval = Interval(self._points, self.problem, between)
+        if self._stretch is None or not self._stretch.holds(interval):
+            self._stretch = Stretch(interval)
+        return self._outcomes(interval, self._stretch)
 
 
 def _twins(X):

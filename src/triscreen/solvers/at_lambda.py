@@ -185,7 +185,7 @@ def _first_evaluation(engine, start, monitor):
 def from_metric(lam, screened, monitor, believed):
     """Over all triplets, from M alone; or by spheres that hold the solution, too."""
     if believed and monitor.stopped_by == "converged" and screened.includes_solution:
-        return _evaluated(monitor.last, screened.engine.rounding, lam)
+        return evaluated(monitor.last, screened.engine.rounding, lam)
     return certified(screened.base, monitor.best.M, lam)
 
 
@@ -205,10 +205,10 @@ def on_base(lam, screened, monitor, believed):
         seen = base.evaluate(seen.M, dist, lam, seen.sums.smoothing)
     elif not screened.is_whole and done and screened.includes_solution:
         seen = replace(seen, weights=None)  # they are not those of all pairs of the base
-        return _evaluated(seen, screened.engine.rounding, lam)
+        return evaluated(seen, screened.engine.rounding, lam)
     elif not screened.is_whole:
         seen = _over_all(base, seen, lam, monitor)
-    return _evaluated(seen, base.rounding, lam)
+    return evaluated(seen, base.rounding, lam)
 
 
 def _over_all(base, seen, lam, monitor):
@@ -242,10 +242,11 @@ def known_anyway(problem, lam, solver, monitor):
             now = problem.nothing(lam)
             return Solved(now.M, now, 1e-12 * now.primal)
         now = problem.evaluate(seen.M, seen.dist, lam, seen.sums.smoothing, (seen.sums, seen.weights), seen.A)
-        return _evaluated(now, problem.rounding, lam)
+        return evaluated(now, problem.rounding, lam)
 
 
-def _evaluated(evaluation, bounds, lam):
+def evaluated(evaluation, bounds, lam):
+    """Return a `Solved` by an evaluation over all triplets."""
     error = bounds.matrix(evaluation.A, evaluation.sums.alpha)
     return Solved(evaluation.M, evaluation, gap_error(bounds, evaluation, lam), error)
 
