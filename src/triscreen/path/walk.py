@@ -40,10 +40,11 @@ _MOST_TUBES = 4
 _FAR = 0.7
 _APART = 0.035
 _CLOSE = 0.05
-# What things take, in nanoseconds, about: a pass for each pair, and dimension of it; a tube, and each pair of it (each
-# triplet takes one). What a working set is likely to keep of the pairs, and how many lambdas back to look for that.
-_A_PAIR, _A_DIMENSION = 12.0, 0.9
-_TUBE, _TUBE_PAIR = 4e5, 8.0
+# What things take, in nanoseconds, about: a pass for each pair, and dimension of it, and for each point and two
+# dimensions; a tube, and each pair of it (each triplet takes one), and for three dimensions. What a working set is
+# likely to keep of the pairs, and how many lambdas back to look for that.
+_A_PAIR, _A_DIMENSION, _A_POINT = 8.0, 0.3, 0.12
+_TUBE, _TUBE_PAIR, _TUBE_EIGEN = 4e5, 8.0, 8.0
 _SHARE, _RECENT = 0.25, 5
 
 
@@ -287,22 +288,26 @@ class Walk:
 
     def _pays(self, lam, ahead):
         """Would a tube save more than it takes? By counts, not by a clock, so that every run decides alike."""
-        a_pass, takes = self._prices
+        pairs, points, takes = self._prices
         shares = [row.share for row in self._rows if row.share < 1]
         share = shares[-1] if shares else _SHARE
         passes = 1 + (sum(row.n_iter for row in self._rows) / len(self._rows) if self._rows else 2)
         step = math.log(self.solutions[-1][0] / lam)
         lambdas = 1 + (math.log(lam / ahead) / step if step > 0 else 0)
-        return lambdas * passes * (1 - share) * a_pass > takes
+        # Of the points a working set keeps more than of the pairs.
+        saved = (1 - share) * pairs + (1 - min(1.0, 1.4 * math.sqrt(share))) * points
+        return lambdas * passes * saved > takes
 
     @cached_property
     def _prices(self):
-        """What a pass and a tube take."""
+        """What a pass takes for its pairs and for its points, and what a tube takes."""
         triplets = self.problem.triplets
         if not triplets.lists_triplets:
-            return math.inf, 0.0
-        a_pass = triplets.n_pairs * (_A_PAIR + _A_DIMENSION * triplets.dim)
-        return a_pass, _TUBE + _TUBE_PAIR * triplets.n_pairs + triplets.n_triplets + a_pass
+            return math.inf, 0.0, 0.0
+        dim = triplets.dim
+        pairs, points = triplets.n_pairs * (_A_PAIR + _A_DIMENSION * dim), _A_POINT * triplets.n_points * dim**2
+        own = _TUBE + _TUBE_PAIR * triplets.n_pairs + triplets.n_triplets + _TUBE_EIGEN * dim**3
+        return pairs, points, own + pairs + 0.5 * points
 
     def make_working_set(self, radius, straight):
         """Return the working set of a tube around the last reference; straight: and on to what ``until`` may bring."""
