@@ -34,19 +34,24 @@ def _positive(f1, f2, size, s1, s2, k, off1, off2):
 
 
 @inner()
-def _nearer(d1, d2, other1, other2, s, other_s, dot, error, s1, s2, k, off1, off2):
-    """Is a point, at the first distances, surely nearer than another one? s: |delta|^2; dot: delta'delta of the two."""
-    f1, f2 = other1 - d1 - error, other2 - d2 - error
+def _nearer(d1, d2, other1, other2, s, other_s, dot, doubt, trace, s1, s2, k, off1, off2):
+    """Is a point, at the first distances, surely nearer than another one? s: |delta|^2; dot: delta'delta of the two.
+
+    ``doubt`` bounds the error of |H|, and trace times that the one of <H, Q>.
+    """
+    f1, f2 = other1 - d1 - trace * doubt, other2 - d2 - trace * doubt
     if not (f1 > 0.0 and f2 > 0.0):
         return False
     # |H|^2 = |u|^4 + |v|^4 - 2 (u'v)^2, and a little more for rounding.
     size = (s * s + other_s * other_s) * (1.0 + 1e-9) - 2.0 * dot * dot
+    size = (sqrt(size) + doubt) ** 2
     return _positive(f1, f2, size, s1, s2, k, off1, off2)
 
 
 @compiled()
 def certain_votes(
-    X, G1, G2, queries, Q1, Q2, codes, twins, wanted, ptr, candidates, n_neighbors, n_classes, balls, radius, error, out
+    X, G1, G2, queries, Q1, Q2, codes, twins, wanted, ptr, candidates, n_neighbors, n_classes, balls, radius, trace,
+    error, out,
 ):  # fmt: skip
     """out[q] = 1 where the vote of the nearest neighbours is surely ``wanted[q]``, -1 where surely not, else 0.
 
@@ -62,8 +67,8 @@ def certain_votes(
         r1^2, r2^2, k, and what may be wrong with each centre.
     radius : float
         Of the largest ball around either centre.
-    error : float
-        Of a distance, relative to (|x| + |y|)^2.
+    trace, error : float
+        Of the larger centre; of |x - y|^2, relative to (|x| + |y|)^2, and that times trace of a distance.
     """
     s1, s2, k, off1, off2 = balls
     dim = X.shape[1]
@@ -93,12 +98,12 @@ def certain_votes(
             for c in range(G2.shape[1]):
                 d2[i] += (G2[t, c] - Q2[q, c]) ** 2
             doubt[i] = error * (sqrt(own) + sqrt(length)) ** 2
-            upper[i] = max(d1[i], d2[i]) + radius * s[i] * (1.0 + 1e-9) + doubt[i]
+            upper[i] = max(d1[i], d2[i]) + radius * s[i] * (1.0 + 1e-9) + (trace + radius) * doubt[i]
         # Those that come as near as the k-th one, here.
         limit = np.partition(upper[:m], n_neighbors - 1)[n_neighbors - 1]
         left = 0
         for i in range(m):
-            if min(d1[i], d2[i]) - radius * s[i] * (1.0 + 1e-9) - doubt[i] <= limit:
+            if min(d1[i], d2[i]) - radius * s[i] * (1.0 + 1e-9) - (trace + radius) * doubt[i] <= limit:
                 some[left], s[left], d1[left], d2[left], doubt[left] = some[i], s[i], d1[i], d2[i], doubt[i]
                 delta[left] = delta[i]
                 nearer[left] = farther[left] = 0
@@ -111,16 +116,20 @@ def certain_votes(
                     second = not first
                 else:
                     off = doubt[i] + doubt[j]
-                    first = d1[i] + off < d1[j]
-                    second = d1[j] + off < d1[i]
+                    first = d1[i] < d1[j]
+                    second = d1[j] < d1[i]
                     if first or second:
                         dot = 0.0
                         for c in range(dim):
                             dot += delta[i, c] * delta[j, c]
                         if first:
-                            first = _nearer(d1[i], d2[i], d1[j], d2[j], s[i], s[j], dot, off, s1, s2, k, off1, off2)
+                            first = _nearer(
+                                d1[i], d2[i], d1[j], d2[j], s[i], s[j], dot, off, trace, s1, s2, k, off1, off2
+                            )
                         else:
-                            second = _nearer(d1[j], d2[j], d1[i], d2[i], s[j], s[i], dot, off, s1, s2, k, off1, off2)
+                            second = _nearer(
+                                d1[j], d2[j], d1[i], d2[i], s[j], s[i], dot, off, trace, s1, s2, k, off1, off2
+                            )
                 if first:
                     farther[i] += 1
                     nearer[j] += 1
@@ -153,7 +162,7 @@ def certain_votes(
 
 
 @compiled()
-def certain_comparisons(X, G1, G2, rows, twins, balls, error, out):
+def certain_comparisons(X, G1, G2, rows, twins, balls, trace, error, out):
     """out[t] = 1 where "a is closer to b than to c" is surely so, -1 where surely not, else 0."""
     s1, s2, k, off1, off2 = balls
     dim = X.shape[1]
@@ -177,9 +186,9 @@ def certain_comparisons(X, G1, G2, rows, twins, balls, error, out):
             d2 += (G2[b, j] - G2[a, j]) ** 2
             e2 += (G2[c, j] - G2[a, j]) ** 2
         off = 8.0 * error * dim * length * length
-        if _nearer(d1, d2, e1, e2, s, other, dot, off, s1, s2, k, off1, off2):
+        if _nearer(d1, d2, e1, e2, s, other, dot, off, trace, s1, s2, k, off1, off2):
             out[t] = 1
-        elif _nearer(e1, e2, d1, d2, other, s, dot, off, s1, s2, k, off1, off2):
+        elif _nearer(e1, e2, d1, d2, other, s, dot, off, trace, s1, s2, k, off1, off2):
             out[t] = -1
         else:
             out[t] = 0

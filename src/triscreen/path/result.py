@@ -329,6 +329,8 @@ class Path(Plots):
         problem = self._problem if problem is None else problem
         if problem is None:
             raise InputError("problem=None: this path was loaded from a file; pass the problem that it belongs to")
+        if not hasattr(problem, "triplets"):
+            raise InputError(f"problem is a {type(problem).__name__}: make one with ts.Problem(X, triplets)")
         found = problem.n_features, problem.triplets.n_triplets, problem.cone.name
         if found != (self.n_features, self.n_triplets, self.cone):
             raise InputError(
@@ -370,6 +372,7 @@ class Path(Plots):
         True
         """
         lam, problem = self._check_lam(lam), self._check_problem(problem)
+        lam = min(max(lam, self._rows[-1].lam), self._rows[0].lam)
         inside = problem.units.into(lam, LAMBDA)
         place = int(np.searchsorted(-self.lambdas, -lam))
         ball = self._interval(min(max(0, place - 1), max(0, len(self) - 2)), problem).best(inside)

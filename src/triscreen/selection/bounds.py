@@ -26,8 +26,10 @@ from triscreen._kernels.certain import certain_comparisons, certain_votes
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, as_positive, shortened
 from triscreen.errors import InputError
+from triscreen.path.result import Path
 from triscreen.problem.rounding import U
 from triscreen.problem.units import METRIC, POINT
+from triscreen.triplets.given import as_rows
 
 _BLOCK = 1 << 21  # numbers of a block of queries times points
 _WIDE = 0.03  # how far the metrics of a stretch may be from its first one, of its size
@@ -130,7 +132,7 @@ def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
     >>> bool(0 <= lower <= upper <= 1)
     True
     """
-    problem = path._check_problem(problem)
+    problem = _problem_of(path, problem)
     X, k = as_points(X), as_count(k, "k")
     codes, classes = as_labels(y, len(X))
     X_val = as_points(X_val, "X_val")
@@ -138,7 +140,10 @@ def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
     _check_width(X_val, problem, "X_val")
     if k > len(X):
         raise InputError(f"k={k}: X has {len(X)} points, so k must be at most that")
-    wanted = np.asarray(y_val)
+    try:
+        wanted = np.asarray(y_val)
+    except ValueError as err:
+        raise InputError(f"y_val is not a plain list of labels ({err})") from None
     if wanted.shape != (len(X_val),):
         raise InputError(f"y_val has shape {wanted.shape}: X_val has {len(X_val)} points, one label for each is needed")
     unseen = ~np.isin(wanted, classes)
@@ -182,16 +187,19 @@ def comparison_bounds(path, X, rows, problem=None):
     >>> bounds.outcomes.shape == (19, len(rows) // 2)
     True
     """
-    problem = path._check_problem(problem)
+    problem = _problem_of(path, problem)
     X = as_points(X)
     _check_width(X, problem, "X")
-    rows = np.asarray(rows)
-    if rows.ndim != 2 or rows.shape[1] != 3 or not np.issubdtype(rows.dtype, np.integer) or not len(rows):
-        raise InputError(f"rows has shape {rows.shape}: it must be integers (m, 3), a closer to b than to c")
-    if rows.min() < 0 or rows.max() >= len(X):
+    rows = np.ascontiguousarray(as_rows(rows, "rows"))
+    if rows.max() >= len(X):
         raise InputError(f"rows goes from {rows.min()} to {rows.max()}: X has {len(X)} points, numbered from 0")
-    rows = np.ascontiguousarray(rows, dtype=np.int64)
     return _over_intervals(path, problem, X, None, lambda interval, _: interval.comparisons(rows), len(rows))
+
+
+def _problem_of(path, problem):
+    if not isinstance(path, Path):
+        raise InputError(f"path is a {type(path).__name__}: make one with ts.solve_path(problem)")
+    return path._check_problem(problem)
 
 
 def _check_width(X, problem, name):
@@ -262,7 +270,9 @@ class Interval:
             self.centers.append(np.diag(center) if center.ndim == 1 else center)
         # A centre is the mean of two elements of the cone, so it is one.
         self.factors = [_factor(center) for center in self.centers]
-        self.error = (64 * dim + 128) * U * max(float(np.square(F).sum()) for F in self.factors)
+        self.trace = max(float(np.square(F).sum()) for F in self.factors)
+        self.relative = (64 * dim + 128) * U  # of |x - y|^2; times the trace, of a distance
+        self.error = self.relative * self.trace
         hair = 1 + 1e-12
         s1, s2 = between.squares
         self.balls = tuple(float(v) for v in (s1 * hair, s2 * hair, between.k + 1e-12 * abs(between.k), *offs))
@@ -275,7 +285,7 @@ class Interval:
         embedded = [Z @ F for Z in (X, queries) for F in self.factors]
         certain_votes(
             X, *embedded[:2], queries, *embedded[2:], codes, twins, wanted, *candidates, k, n_classes, self.balls,
-            self.radius, self.error, out,
+            self.radius, self.trace, self.relative, out,
         )  # fmt: skip
         return out
 
@@ -283,7 +293,8 @@ class Interval:
         """Return the outcome of each comparison."""
         out = np.empty(len(rows), dtype=np.int8)
         embedded = [self.points.X @ F for F in self.factors]
-        certain_comparisons(self.points.X, *embedded, rows, self.points.twins, self.balls, self.error, out)
+        twins, errors = self.points.twins, (self.trace, self.relative)
+        certain_comparisons(self.points.X, *embedded, rows, twins, self.balls, *errors, out)
         return out
 
 

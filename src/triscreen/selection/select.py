@@ -83,7 +83,7 @@ def select(path, bounds, eps, max_seconds=None, max_lambdas=None):
     max_seconds : float, optional
         Stop after so many seconds, and say what is left.
     max_lambdas : int, optional
-        Solve at so many further lambdas at most.
+        Solve at so many further lambdas at most, and at the one that is chosen if it has no solution yet.
 
     Returns
     -------
@@ -145,6 +145,7 @@ class _Search:
                 if not self._cut(place, max_lambdas):
                     stopped = "max_lambdas"
                     break
+            self._settle()
         except KeyboardInterrupt:
             message = "select was interrupted; what was proven so far is the .result"
             raise Interrupted(message, self._selection("interrupt")) from None
@@ -174,6 +175,12 @@ class _Search:
         error = float((found <= 0).mean())
         if error < self.best[0]:
             self.best = (error, high if self._number(high) is not None else low)
+
+    def _settle(self):
+        """Have a solution at the lambda that was chosen: what is proven there may be so without one."""
+        _, lam = self.best
+        if self._number(lam) is None:
+            self._solve(self.ends[lam].M, lam, self.ends[lam].lam)
 
     def _judge_at(self, lam):
         """Know the error at the solution of one lambda."""

@@ -34,6 +34,27 @@ def _pair_keys(anchor, other, n_points):
     return np.minimum(anchor, other) * n_points + np.maximum(anchor, other)
 
 
+def as_rows(rows, name):
+    """Return comparisons (m, 3) as whole numbers, or refuse what is none."""
+    try:
+        given = np.asarray(rows)
+    except ValueError as err:
+        raise InputError(f"{name} is not a rectangular array ({err})") from None
+    if given.ndim != 2 or given.shape[1] != 3:
+        raise InputError(f"{name} has shape {given.shape}: {name} must have shape (m, 3), rows (i, j, l)")
+    if given.shape[0] == 0:
+        raise InputError(f"{name} is empty: at least one triplet is needed")
+    if given.dtype.kind not in "iu":
+        whole = given.dtype.kind == "f" and np.isfinite(given).all() and (given == np.floor(given)).all()
+        if not whole:
+            raise InputError(f"{name} has dtype {given.dtype}: {name} must hold whole numbers")
+    for wrong, why in ((given < 0, "points are counted from 0"), (given > 2**31 - 2, "that is more points than fit")):
+        if wrong.any():
+            row = int(np.argmax(wrong.any(axis=1)))
+            raise InputError(f"{name}[{row}] is {given[row].tolist()}: {why}")
+    return given.astype(np.int64)
+
+
 def given_triplets(indices, weights=None):
     """Make a set of triplets from a list of comparisons.
 
@@ -54,23 +75,7 @@ def given_triplets(indices, weights=None):
     >>> ts.given_triplets([[0, 1, 2], [1, 0, 2], [2, 3, 0]])
     <GivenTriplets: 3 triplets over 4 pairs>
     """
-    try:
-        given = np.asarray(indices)
-    except ValueError as err:
-        raise InputError(f"indices is not a rectangular array ({err})") from None
-    if given.ndim != 2 or given.shape[1] != 3:
-        raise InputError(f"indices has shape {given.shape}: indices must have shape (m, 3), rows (i, j, l)")
-    if given.shape[0] == 0:
-        raise InputError("indices is empty: at least one triplet is needed")
-    if given.dtype.kind not in "iu":
-        whole = given.dtype.kind == "f" and np.isfinite(given).all() and (given == np.floor(given)).all()
-        if not whole:
-            raise InputError(f"indices has dtype {given.dtype}: indices must hold whole numbers")
-    for wrong, why in ((given < 0, "points are counted from 0"), (given > 2**31 - 2, "that is more points than fit")):
-        if wrong.any():
-            row = int(np.argmax(wrong.any(axis=1)))
-            raise InputError(f"indices[{row}] is {given[row].tolist()}: {why}")
-    given = given.astype(np.int64)
+    given = as_rows(indices, "indices")
     for column, name in ((1, "j"), (2, "l")):
         same = given[:, 0] == given[:, column]
         if same.any():
