@@ -7,6 +7,7 @@ import pytest
 
 import triscreen as ts
 from triscreen.path import balls
+from triscreen.problem.units import LAMBDA, METRIC
 
 
 def some_problem(seed):
@@ -62,6 +63,37 @@ def test_the_optimum_is_inside(seed):
         lam = min(max(lam, path.lambdas[-1]), path.lambdas[0])
         distance, doubt, radius = away(problem, path, lam)
         assert distance <= radius + doubt
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(60))
+def test_ends_that_the_walk_kept(seed):
+    """Without another pass: nearly the same numbers, errors on the safe side, and the optimum inside."""
+    problem, rng = some_problem(seed)
+    if problem.lambda_max() == 0 or not problem.triplets.lists_triplets:
+        pytest.skip("no path, or nothing kept")
+    screening = (None, "auto", ts.Screening(ranges=True), ts.Screening(bounds=("rrpb", "pgb"), every=2))[seed % 4]
+    tol = float(rng.choice([1e-2, 1e-4, 1e-6, 1e-9]))
+    ratio = float(rng.choice([0.5, 0.8, 0.95]))
+    path = ts.solve_path(problem, ratio=ratio, n_lambdas=12, tol=tol, screening=screening)
+    N, units = None if problem.prior is None else problem.prior.core, problem.units
+    for _ in range(3):
+        t = int(rng.integers(len(path) - 1))
+        kept, anew = ([make(number, problem) for number in (t, t + 1)] for make in (path._quick_end, path._end))
+        for one, other in zip(kept, anew, strict=True):
+            size = max(one.value, 1e-3 * problem.triplets.total_weight)
+            assert abs(one.value - other.value) <= 1e-9 * size + other.doubt + one.doubt
+            assert np.allclose(one.H, other.H, atol=1e-8 * np.abs(other.H).max() + 2 * (one.dH + other.dH))
+            assert abs(one.slack - other.slack) <= 1e-8 * size
+            assert one.dual_term <= other.dual_term + 1e-9 * size
+        assert all(end.cross(kept[0]) >= -1e-9 for end in kept)
+        between = balls.Between(problem, *kept)
+        lam = float(rng.uniform(*path.lambdas[[t + 1, t]]))
+        for ball in (between.ball(units.into(lam, LAMBDA)), kept[0].ball(units.into(lam, LAMBDA), N)):
+            exact = ts.solve(problem, lam, tol=1e-11, start=path.at(lam).M, max_iter=3000)
+            off = problem.from_core(ball.center) - exact.M
+            doubt = np.sqrt(2 * (exact.gap + exact.rounding) / lam)
+            assert np.linalg.norm(off) <= units.out(ball.radius, METRIC) + doubt
 
 
 def slack_of(margins, alphas, weights, gamma):

@@ -9,6 +9,7 @@ import triscreen as ts
 from held_out import some_data, some_problem, votes
 from triscreen._kernels.certain import certain_votes
 from triscreen.path import balls
+from triscreen.selection import judge
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -77,8 +78,6 @@ def test_comparisons(seed):
 @pytest.mark.parametrize("broken", ["radius", "between", "votes"])
 def test_what_is_wrong_would_show(broken, monkeypatch):
     """With balls of no size, ends that say nothing about what lies between, or one vote less, decisions are wrong."""
-    from triscreen.selection import bounds
-
     made = balls.Between.__init__
 
     def init(self, *arguments):
@@ -93,7 +92,7 @@ def test_what_is_wrong_would_show(broken, monkeypatch):
         return certain_votes(*arguments)
 
     if broken == "votes":
-        monkeypatch.setattr(bounds, "certain_votes", fewer)
+        monkeypatch.setattr(judge, "certain_votes", fewer)
     else:
         monkeypatch.setattr(balls.Between, "__init__", init)
     assert sum(one_run(seed, n_lambdas=3, ratio=0.03)[1] for seed in (*range(125, 160), 198, 327))
@@ -108,12 +107,10 @@ def data():
 
 
 def test_blocks_of_queries_give_the_same(monkeypatch):
-    from triscreen.selection import bounds
-
     X, y, X_val, y_val, problem = data()
     path = ts.solve_path(problem, ratio=0.9, n_lambdas=6)
     one = ts.validation_bounds(path, X, y, X_val, y_val)
-    monkeypatch.setattr(bounds, "_BLOCK", 100)
+    monkeypatch.setattr(judge, "_BLOCK", 100)
     two = ts.validation_bounds(path, X, y, X_val, y_val)
     assert np.array_equal(one.outcomes, two.outcomes)
     assert len(one.intervals) == 5

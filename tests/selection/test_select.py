@@ -7,7 +7,7 @@ import pytest
 
 import triscreen as ts
 from held_out import some_data, some_problem, votes
-from triscreen.selection import select as module
+from triscreen.selection.search import Search
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -76,7 +76,7 @@ def test_limits_say_what_is_left(monkeypatch):
     assert few.n_solved <= 1
     assert few.gap <= soon.gap
     calls = []
-    cut = module._Search._cut
+    cut = Search._cut
 
     def interrupted(self, *arguments):
         calls.append(1)
@@ -84,7 +84,7 @@ def test_limits_say_what_is_left(monkeypatch):
             raise KeyboardInterrupt
         return cut(self, *arguments)
 
-    monkeypatch.setattr(module._Search, "_cut", interrupted)
+    monkeypatch.setattr(Search, "_cut", interrupted)
     with pytest.raises(ts.Interrupted) as caught:
         ts.select(path, bounds, 1e-3)
     assert caught.value.result.stopped_by == "interrupt"

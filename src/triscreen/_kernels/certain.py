@@ -18,6 +18,8 @@ from triscreen._kernels.common import compiled, inner
 
 # The arithmetic of the test itself, relative.
 _HAIR = 1e-12
+# With more points than this that may be among the nearest, a prediction is open unless they are all of one class.
+_CROWD = 96
 
 
 @inner()
@@ -48,10 +50,71 @@ def _nearer(d1, d2, other1, other2, s, other_s, dot, doubt, trace, s1, s2, k, of
     return _positive(f1, f2, size, s1, s2, k, off1, off2)
 
 
+@inner()
+def _comes_first(a, b, i, j, delta, d1, d2, s, doubt, lower, upper, some, twins, trace, balls):
+    """Is the candidate a, of the i-th delta, surely nearer than b, of the j-th?"""
+    if twins[some[a]] == twins[some[b]]:
+        return some[a] < some[b]
+    if upper[a] < lower[b]:
+        return True
+    if not (d1[a] < d1[b] and d2[a] < d2[b]):
+        return False
+    dot = 0.0
+    for c in range(delta.shape[1]):
+        dot += delta[i, c] * delta[j, c]
+    s1, s2, k, off1, off2 = balls
+    off = doubt[a] + doubt[b]
+    return _nearer(d1[a], d2[a], d1[b], d2[b], s[a], s[b], dot, off, trace, s1, s2, k, off1, off2)
+
+
+@compiled()
+def near_enough(inner, inner_metric, lengths, lengths_metric, own, own_metric, radius, error, n_neighbors, counts, out):
+    """Find the points that may be among the nearest of each query under any metric within radius of one; how many.
+
+    Parameters
+    ----------
+    inner, inner_metric : arrays, shape (queries, points)
+        q'x, and that under the metric; ``lengths``, ``own`` are x'x and q'q, and so on.
+    error : float
+        Of a squared distance under a metric, relative to (|x| + |q|)^2 of the longest x.
+    counts, out : int arrays
+        How many for each query; their numbers, one query after the other.
+    """
+    n = lengths.size
+    longest = sqrt(lengths.max())
+    lower, nearest = np.empty(n), np.empty(n_neighbors)
+    total = 0
+    for q in range(own.size):
+        reach = (longest + sqrt(own[q])) ** 2
+        pad = 1e-10 * reach
+        more = 16.0 * error * reach
+        nearest[:] = np.inf
+        limit = np.inf
+        for t in range(n):
+            wide = radius * (max(0.0, lengths[t] + own[q] - 2.0 * inner[q, t]) + pad) + more
+            dist = lengths_metric[t] + own_metric[q] - 2.0 * inner_metric[q, t]
+            lower[t] = dist - wide
+            upper = dist + wide
+            if upper < limit:
+                k = n_neighbors - 1
+                while k > 0 and nearest[k - 1] > upper:
+                    nearest[k] = nearest[k - 1]
+                    k -= 1
+                nearest[k] = upper
+                limit = nearest[n_neighbors - 1]
+        begin = total
+        for t in range(n):
+            if lower[t] <= limit:
+                out[total] = t
+                total += 1
+        counts[q] = total - begin
+    return total
+
+
 @compiled()
 def certain_votes(
     X, G1, G2, queries, Q1, Q2, codes, twins, wanted, ptr, candidates, n_neighbors, n_classes, balls, radius, trace,
-    error, out,
+    error, out, kept_counts, kept,
 ):  # fmt: skip
     """out[q] = 1 where the vote of the nearest neighbours is surely ``wanted[q]``, -1 where surely not, else 0.
 
@@ -62,13 +125,15 @@ def certain_votes(
     codes, twins : int arrays
         The class of each point; points with the same number are the same point, of which the first comes first.
     ptr, candidates : int arrays
-        The points that may be among the nearest of each query.
+        The points that may be among the nearest of each query, in the order of their numbers.
     balls : array
         r1^2, r2^2, k, and what may be wrong with each centre.
     radius : float
         Of the largest ball around either centre.
     trace, error : float
         Of the larger centre; of |x - y|^2, relative to (|x| + |y|)^2, and that times trace of a distance.
+    kept_counts, kept : int arrays
+        Of the queries that are open: the points that may still be among the nearest (as places in ``candidates``).
     """
     s1, s2, k, off1, off2 = balls
     dim = X.shape[1]
@@ -76,89 +141,111 @@ def certain_votes(
     for q in range(wanted.size):
         most = max(most, ptr[q + 1] - ptr[q])
     delta = np.empty((most, dim))
-    d1, d2, s, doubt, upper = np.empty(most), np.empty(most), np.empty(most), np.empty(most), np.empty(most)
-    some = np.empty(most, np.int64)
-    nearer, farther = np.empty(most, np.int64), np.empty(most, np.int64)
+    d1, d2, s, doubt = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    lower, upper, middle = np.empty(most), np.empty(most), np.empty(most)
+    place, some = np.empty(most, np.int64), np.empty(most, np.int64)
+    nearest = np.empty(n_neighbors)
     sure, maybe = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64)
+    total = 0
     for q in range(wanted.size):
-        m = ptr[q + 1] - ptr[q]
         own = 0.0
         for c in range(dim):
             own += queries[q, c] * queries[q, c]
-        for i in range(m):
+        nearest[:] = np.inf
+        count = ptr[q + 1] - ptr[q]
+        for i in range(count):
             t = candidates[ptr[q] + i]
-            some[i] = t
             s[i] = length = d1[i] = d2[i] = 0.0
             for c in range(dim):
-                delta[i, c] = X[t, c] - queries[q, c]
-                s[i] += delta[i, c] * delta[i, c]
+                s[i] += (X[t, c] - queries[q, c]) ** 2
                 length += X[t, c] * X[t, c]
             for c in range(G1.shape[1]):
                 d1[i] += (G1[t, c] - Q1[q, c]) ** 2
             for c in range(G2.shape[1]):
                 d2[i] += (G2[t, c] - Q2[q, c]) ** 2
             doubt[i] = error * (sqrt(own) + sqrt(length)) ** 2
-            upper[i] = max(d1[i], d2[i]) + radius * s[i] * (1.0 + 1e-9) + (trace + radius) * doubt[i]
+            away = radius * s[i] * (1.0 + 1e-9) + (trace + radius) * doubt[i]
+            lower[i], upper[i] = min(d1[i], d2[i]) - away, max(d1[i], d2[i]) + away
+            if upper[i] < nearest[n_neighbors - 1]:
+                j = n_neighbors - 1
+                while j > 0 and nearest[j - 1] > upper[i]:
+                    nearest[j] = nearest[j - 1]
+                    j -= 1
+                nearest[j] = upper[i]
         # Those that come as near as the k-th one, here.
-        limit = np.partition(upper[:m], n_neighbors - 1)[n_neighbors - 1]
-        left = 0
+        limit = nearest[n_neighbors - 1]
+        m = 0
+        for i in range(count):
+            if lower[i] <= limit:
+                place[m], some[m] = ptr[q] + i, candidates[ptr[q] + i]
+                s[m], d1[m], d2[m], doubt[m], lower[m], upper[m] = s[i], d1[i], d2[i], doubt[i], lower[i], upper[i]
+                middle[m] = d1[m] + d2[m]
+                m += 1
+        order = np.argsort(middle[:m], kind="mergesort")  # points that are the same stay in their order
         for i in range(m):
-            if min(d1[i], d2[i]) - radius * s[i] * (1.0 + 1e-9) - (trace + radius) * doubt[i] <= limit:
-                some[left], s[left], d1[left], d2[left], doubt[left] = some[i], s[i], d1[i], d2[i], doubt[i]
-                delta[left] = delta[i]
-                nearer[left] = farther[left] = 0
+            t = some[order[i]]
+            for c in range(dim):
+                delta[i, c] = X[t, c] - queries[q, c]
+        # Whoever has k that are surely nearer is out, and the k nearest are never among these, so that only those who
+        # are left count; nobody who comes later in this order is surely nearer. Of too many that may be in, it is only
+        # asked whether they are of one class.
+        left, single = 0, True
+        for j in range(m):
+            b = order[j]
+            nearer, i = 0, 0
+            while i < left and nearer < n_neighbors and left <= _CROWD:
+                nearer += _comes_first(
+                    order[i], b, i, j, delta, d1, d2, s, doubt, lower, upper, some, twins, trace, balls
+                )
+                i += 1
+            if nearer < n_neighbors:
+                order[left] = b
+                if left < j:
+                    delta[left] = delta[j]
+                single &= codes[some[b]] == codes[some[order[0]]]
                 left += 1
-        m = left
-        for i in range(m):
-            for j in range(i + 1, m):
-                if twins[some[i]] == twins[some[j]]:
-                    first = some[i] < some[j]
-                    second = not first
-                else:
-                    off = doubt[i] + doubt[j]
-                    first = d1[i] < d1[j]
-                    second = d1[j] < d1[i]
-                    if first or second:
-                        dot = 0.0
-                        for c in range(dim):
-                            dot += delta[i, c] * delta[j, c]
-                        if first:
-                            first = _nearer(
-                                d1[i], d2[i], d1[j], d2[j], s[i], s[j], dot, off, trace, s1, s2, k, off1, off2
-                            )
-                        else:
-                            second = _nearer(
-                                d1[j], d2[j], d1[i], d2[i], s[j], s[i], dot, off, trace, s1, s2, k, off1, off2
-                            )
-                if first:
-                    farther[i] += 1
-                    nearer[j] += 1
-                elif second:
-                    farther[j] += 1
-                    nearer[i] += 1
-        sure[:] = 0
-        maybe[:] = 0
-        left, open_ones = n_neighbors, 0
-        for i in range(m):
-            if nearer[i] >= n_neighbors:
-                continue
-            if m - 1 - farther[i] < n_neighbors:  # fewer than that many are not surely farther
-                sure[codes[some[i]]] += 1
-                left -= 1
-            else:
-                maybe[codes[some[i]]] += 1
-                open_ones += 1
         y = wanted[q]
-        right, wrong = True, False
-        least = sure[y] + max(0, left - (open_ones - maybe[y]))
-        largest = sure[y] + min(left, maybe[y])
-        for c in range(n_classes):
-            if c != y:
-                other_most = sure[c] + min(left, maybe[c])
-                other_least = sure[c] + max(0, left - (open_ones - maybe[c]))
-                right &= least > other_most or (least == other_most and y < c)
-                wrong |= other_least > largest or (other_least == largest and c < y)
-        out[q] = 1 if right else -1 if wrong else 0
+        if single:
+            out[q] = 1 if codes[some[order[0]]] == y else -1
+        elif left > _CROWD:
+            out[q] = 0
+        else:
+            sure[:] = 0
+            maybe[:] = 0
+            votes, open_ones = n_neighbors, 0
+            for i in range(left):
+                a = order[i]
+                others = i  # those before it are not surely farther
+                for j in range(i + 1, left):
+                    others += not _comes_first(
+                        a, order[j], i, j, delta, d1, d2, s, doubt, lower, upper, some, twins, trace, balls
+                    )
+                    if others >= n_neighbors:
+                        break
+                if others < n_neighbors:
+                    sure[codes[some[a]]] += 1
+                    votes -= 1
+                else:
+                    maybe[codes[some[a]]] += 1
+                    open_ones += 1
+            right, wrong = True, False
+            least = sure[y] + max(0, votes - (open_ones - maybe[y]))
+            largest = sure[y] + min(votes, maybe[y])
+            for c in range(n_classes):
+                if c != y:
+                    other_most = sure[c] + min(votes, maybe[c])
+                    other_least = sure[c] + max(0, votes - (open_ones - maybe[c]))
+                    right &= least > other_most or (least == other_most and y < c)
+                    wrong |= other_least > largest or (other_least == largest and c < y)
+            out[q] = 1 if right else -1 if wrong else 0
+        kept_counts[q] = 0
+        if out[q] == 0:
+            kept_counts[q] = left
+            chosen = np.sort(place[order[:left]])
+            for i in range(left):
+                kept[total + i] = chosen[i]
+            total += left
+    return total
 
 
 @compiled()

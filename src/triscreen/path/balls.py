@@ -33,6 +33,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from triscreen._utils.lazy import cached_property
 from triscreen.problem.rounding import U, trace
 
 # Rounding of sums and inner products, relative to their terms.
@@ -41,14 +42,14 @@ _SUM = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """A metric evaluated over all triplets, with what balls need of it: three matrices of the size of the core.
+    """A metric evaluated over all triplets, with what balls need of it: two matrices of the size of the core.
 
     Attributes
     ----------
     lam : float
         As it is inside; like all else here.
-    M, C, H : arrays
-        The metric; where its Lagrangian is smallest; A + G.
+    M, H : arrays
+        The metric; A + G.
     slack, value, dual_term : float
         T, or more where rounding hides it; the loss of M; sum_t w_t (a - (g/2) a^2).
     dM, dH, doubt, prior_error : float
@@ -60,7 +61,6 @@ class End:
 
     lam: float
     M: np.ndarray = field(repr=False)
-    C: np.ndarray = field(repr=False)
     H: np.ndarray = field(repr=False)
     slack: float
     value: float
@@ -96,16 +96,31 @@ class End:
         slack += evaluation.slack + cone.cut_off_inner(point, M)
         slack += float(np.linalg.norm(G)) * dM + (size + dM) * dH + _SUM * (slack + evaluation.slack)
         value = loss.value(sums)
-        center = H / lam if problem.prior is None else problem.prior.core + H / lam
         return cls(
-            lam, M, center, H, slack, value, loss.dual_term(sums), dM, dH, weight * e + _SUM * value,
+            lam, M, H, slack, value, loss.dual_term(sums), dM, dH, weight * e + _SUM * value,
             0.0 if problem.prior is None else problem.prior.error,
             evaluation.dist if own and problem.triplets.lists_triplets else None, e,
         )  # fmt: skip
 
+    @classmethod
+    def kept(cls, problem, row, M, lam):
+        """Make one of what a path kept of its evaluation (`Row.pull`), without any pair work."""
+        rounding, gamma, weight = problem.rounding, problem.loss.gamma, problem.triplets.total_weight
+        H, dH, pulled = row.pull
+        size, width = float(np.linalg.norm(M)), max(0.0, trace(M))
+        e, dM = rounding.margin_within(width), 2 * rounding.element(M)  # the factor is without columns of rounding size
+        doubt = weight * e + size * dH + 2 * rounding.sum_of_h(weight) * width + _SUM * row.primal
+        slack = 3 * weight * (e + 4 * U * gamma) ** 2 / gamma if row.smoothing == gamma else weight * e
+        slack += row.slack + pulled * dM + (size + dM) * dH + _SUM * (slack + row.slack)
+        C = H / lam
+        penalty = 0.5 * lam * float(np.vdot(C, C if problem.prior is None else C + 2 * problem.prior.core))
+        dual_term = row.dual + penalty - 10 * _SUM * (abs(row.dual) + abs(penalty))
+        prior_error = 0.0 if problem.prior is None else problem.prior.error
+        return cls(lam, M, H, slack, row.loss, dual_term, dM, dH, doubt, prior_error, None, e)
+
     def lagrangian(self, lam, N):
         """Return C at another lambda, and the bound of its error."""
-        C = self.C if lam == self.lam else self.H / lam if N is None else N + self.H / lam
+        C = self.H / lam if N is None else N + self.H / lam
         return C, self.dH / lam + self.prior_error
 
     def ball(self, lam, N):
@@ -115,9 +130,21 @@ class End:
         square = self.slack / lam + 0.25 * away**2
         return Ball(0.5 * (self.M + C), square, 0.5 * (self.dM + dC))
 
+    def own(self, N):
+        """Return (its ball at its own lambda, M - C, |M - C|, a bound of the error of that), made once."""
+        if "_own" not in vars(self):
+            C, dC = self.lagrangian(self.lam, N)
+            D = self.M - C
+            object.__setattr__(self, "_own", (self.ball(self.lam, N), D, float(np.linalg.norm(D)), self.dM + dC))
+        return self._own
+
+    @cached_property
+    def _sizes(self):
+        return float(np.linalg.norm(self.M)), float(np.linalg.norm(self.H))
+
     def cross(self, other):
         """Return T of the margins of this end and the alphas of the other one, or a little more."""
-        size, pull = float(np.linalg.norm(self.M)), float(np.linalg.norm(other.H))
+        size, pull = self._sizes[0], other._sizes[1]
         inner = float(np.vdot(self.M, other.H))
         errors = self.doubt + size * other.dH + (pull + other.dH) * self.dM
         errors += _SUM * (self.value + abs(other.dual_term)) + _products(self.M) * size * pull
@@ -126,7 +153,7 @@ class End:
     @property
     def nbytes(self):
         """Bytes of its arrays."""
-        return self.M.nbytes + self.C.nbytes + self.H.nbytes + (0 if self.dist is None else self.dist.nbytes)
+        return self.M.nbytes + self.H.nbytes + (0 if self.dist is None else self.dist.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +197,17 @@ class Between:
     def __init__(self, problem, first, second):
         self.first, self.second = first, second
         self.N = None if problem.prior is None else problem.prior.core
-        self.balls = tuple(end.ball(end.lam, self.N) for end in (first, second))
-        D1, D2 = first.M - first.C, second.M - second.C
-        e1, e2 = (end.dM + end.dH / end.lam + end.prior_error for end in (first, second))
-        n1, n2 = float(np.linalg.norm(D1)), float(np.linalg.norm(D2))
+        (ball1, D1, n1, e1), (ball2, D2, n2, e2) = (end.own(self.N) for end in (first, second))
+        self.balls = ball1, ball2
         cross = first.cross(second) / second.lam + second.cross(first) / first.lam
         inner = float(np.vdot(D1, D2)) + n1 * e2 + n2 * e1 + e1 * e2 + _products(D1) * n1 * n2
         saved, doubt = self._corners(problem)
         self.k = cross * (1 + _SUM) + 0.5 * inner - saved + 2 * doubt
         self.squares = tuple(ball.square + doubt for ball in self.balls)
-        self.first, self.second = (replace(end, dist=None) for end in (first, second))  # nobody needs these any more
+        # Nobody needs the distances any more.
+        self.first, self.second = (
+            end if end.dist is None else replace(end, dist=None) for end in (first, second)
+        )
 
     def _corners(self, problem):
         """Return by how much k is smaller for triplets in the corner at both ends; what rounding adds to squares."""

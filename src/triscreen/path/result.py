@@ -54,6 +54,9 @@ class Row(Gap):
         What each sphere and rule decided (see `Solution.screening`).
     floor, prior_error : float
         Of the prior, if there is one: see `Gap`, and the bound of its error.
+    pull : tuple or None
+        P as it is inside, a bound of its error, and |A + lam N|: what makes it an end of balls without another pass.
+        Kept with new paths as long as it is small, and never saved.
     """
 
     lam: float
@@ -80,9 +83,10 @@ class Row(Gap):
     events: list = field(repr=False)
     floor: float = field(default=0.0, repr=False)
     prior_error: float = field(default=0.0, repr=False)
+    pull: tuple | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, problem, lam, solved, **work):
+    def of(cls, problem, lam, solved, keep=False, **work):
         """Make one from what lam (as it is inside) came to, a `Solved` by an evaluation, and what that took."""
         evaluation, cone, units = solved.proof, problem.cone, problem.units
         M, point = evaluation.M, evaluation.dual_point
@@ -90,6 +94,11 @@ class Row(Gap):
             M - problem.prior.core, point.plus - lam * problem.prior.core)  # fmt: skip
         size = float(np.vdot(away, away))
         rest = M - point.plus / lam
+        pull = None
+        if keep:
+            pulled = float(np.linalg.norm(evaluation.pull))
+            error = float(solved.error) + 64 * problem.triplets.dim * U * pulled + lam * problem.rounding.prior_error
+            pull = P, error, pulled
         factor = cone.project(M).factor if evaluation.factor is None else evaluation.factor
         if factor.ndim == 2:  # columns of rounding size would only take room
             lengths = np.square(factor).sum(axis=0)
@@ -109,6 +118,7 @@ class Row(Gap):
             size=units.out(size, 2 * METRIC),
             smoothing=evaluation.sums.smoothing,
             factor=units.out(factor, FACTOR),
+            pull=pull,
             **work,
             **of_prior(problem),
         )
@@ -388,6 +398,14 @@ class Path(Plots):
             ends = [self._end(t, problem) for t in (number, min(number + 1, len(self) - 1))]
             self._intervals[number] = (problem, Between(problem, *ends))
         return self._intervals[number][1]
+
+    def _quick_end(self, number, problem):
+        """Return the metric at the number-th lambda as an end of balls without a pass, where the walk kept enough."""
+        row = self._rows[number]
+        if row.pull is None:
+            return self._end(number, problem)
+        factor = problem.units.into(row.factor, FACTOR)
+        return End.kept(problem, row, problem.cone.element(factor), problem.units.into(row.lam, LAMBDA))
 
     def _end(self, number, problem):
         """Return the metric at the number-th lambda as an end of balls; the last two are kept, with their distances."""

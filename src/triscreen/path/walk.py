@@ -46,6 +46,8 @@ _CLOSE = 0.05
 _A_PAIR, _A_DIMENSION, _A_POINT = 8.0, 0.3, 0.12
 _TUBE, _TUBE_PAIR, _TUBE_EIGEN = 4e5, 8.0, 8.0
 _SHARE, _RECENT = 0.25, 5
+# Bytes that rows may keep to be ends of balls without another pass.
+_KEEP = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +104,7 @@ class Walk:
     wait: int = 0  # so many lambdas before the next try, where too much stayed in the working set
     patience: int = 1
     scanned: float = 0.0
+    kept: int = 0  # bytes of matrices that rows keep
 
     def step(self, lam, ahead, max_seconds=None, rows=()):
         """Solve for lam and return its `Row`; the tube, if a new one is needed, shall serve down to ``ahead``.
@@ -120,10 +123,12 @@ class Walk:
             solved, base = known_anyway(problem, lam, self.solver, monitor), problem
             monitor.turn_to(lam, self.tol)
             monitor.stop("max_seconds")
+        self.kept += solved.M.nbytes
         return Row.of(
             problem,
             lam,
             solved,
+            keep=self.kept <= _KEEP and problem.triplets.lists_triplets,
             n_iter=monitor.n_iter,
             passes=monitor.passes,
             scanned=self.scanned + sum(event["tried"] for event in monitor.events) / problem.triplets.n_triplets,

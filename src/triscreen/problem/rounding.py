@@ -123,6 +123,10 @@ class Rounding:
             longest, gamma
         )
 
+    def margin_within(self, trace):
+        """Bound on the error of any margin under F F' with |F|_F^2 = trace, whatever the distances; listed pairs."""
+        return self.margin(np.array([trace * self._farthest**2]), trace)
+
     def gap(self, M, pull, plus, dist, gap, weight, lam, own_alpha):
         """Bound on how much the exact gap may exceed the computed one.
 

@@ -11,7 +11,7 @@ open.
   n_c votes of those that are in, q_c open ones of class c, and r = k - (those that are in), class c gets at least
   n_c + max(0, r - (open ones of other classes)) votes and at most n_c + min(r, q_c).
 * Only points that come as near as the k-th one may take part: a handful, found by matrix products for a whole
-  stretch of intervals whose metrics are near each other.
+  stretch of intervals whose metrics are near each other (`triscreen.selection.judge`).
 
 Ours.
 """
@@ -22,17 +22,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triscreen._kernels.certain import certain_comparisons, certain_votes
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, as_positive, shortened
 from triscreen.errors import InputError
 from triscreen.path.result import Path
-from triscreen.problem.rounding import U
-from triscreen.problem.units import METRIC, POINT
+from triscreen.selection.judge import Comparisons, Judge, Points, Votes
 from triscreen.triplets.given import as_rows
 
-_BLOCK = 1 << 21  # numbers of a block of queries times points
-_WIDE = 0.03  # how far the metrics of a stretch may be from its first one, of its size
+# Intervals are looked at together up to this ratio of lambdas, and only what is open there in so many parts.
+_SPAN, _PARTS = 0.9, 10
+_ENDS = 256  # that are kept: two matrices each
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +46,15 @@ class Bounds:
         Bounds of the error for every lambda of each interval, its ends included.
     outcomes : int8 array, shape (m, number of predictions)
         1: right for sure, -1: wrong for sure, 0: open.
-    judge : Judge or None
-        What decides about further intervals (`triscreen.select`).
+    judge, path, left : Judge, Path and list, or None
+        What decides about further intervals, what they are of, and what is needed for that (`triscreen.select`).
     """
 
     lambdas: np.ndarray
     outcomes: np.ndarray = field(repr=False)
     judge: object = field(default=None, repr=False)
+    path: object = field(default=None, repr=False)
+    left: list | None = field(default=None, repr=False)
 
     @property
     def lower(self):
@@ -150,12 +151,9 @@ def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
     if unseen.any():
         (label, *_) = wanted[unseen].tolist()
         raise InputError(f"y_val has the label {shortened(label)}, which y has not: it would be wrong at every lambda")
-    wanted = np.searchsorted(classes, wanted)
-
-    def outcomes(interval, stretch):
-        return interval.votes(stretch.candidates(k), k, codes, wanted, len(classes))
-
-    return _over_intervals(path, problem, X, X_val, outcomes, len(X_val))
+    points = Points(problem, as_numbers(X, "X"), as_numbers(X_val, "X_val"))
+    votes = Votes(points, codes, np.searchsorted(classes, wanted), len(classes), k)
+    return _over_intervals(path, problem, Judge(problem, points, votes), len(X_val))
 
 
 def comparison_bounds(path, X, rows, problem=None):
@@ -193,7 +191,8 @@ def comparison_bounds(path, X, rows, problem=None):
     rows = np.ascontiguousarray(as_rows(rows, "rows"))
     if rows.max() >= len(X):
         raise InputError(f"rows goes from {rows.min()} to {rows.max()}: X has {len(X)} points, numbered from 0")
-    return _over_intervals(path, problem, X, None, lambda interval, _: interval.comparisons(rows), len(rows))
+    points = Points(problem, as_numbers(X, "X"))
+    return _over_intervals(path, problem, Judge(problem, points, Comparisons(points, rows)), len(rows))
 
 
 def _problem_of(path, problem):
@@ -208,146 +207,42 @@ def _check_width(X, problem, name):
 
 
 @single_threaded_blas()
-def _over_intervals(path, problem, X, queries, outcomes, count):
+def _over_intervals(path, problem, judge, count):
     """Return the `Bounds` of what is decided over each interval between two lambdas of a path."""
     if not len(path):
         raise InputError("path has no lambda yet: there is nothing to bound")
-    units = problem.units
-    X = units.into(as_numbers(X, "X"), POINT)
-    queries = None if queries is None else units.into(as_numbers(queries, "X_val"), POINT)
-    middle = X.mean(axis=0)
-    points = Points(X - middle, None if queries is None else queries - middle, _twins(X))
     lambdas = path.lambdas if len(path) > 1 else np.repeat(path.lambdas, 2)
     found = np.zeros((len(lambdas) - 1, count), dtype=np.int8)
-    judge = Judge(path, problem, points, outcomes)
-    for t in range(len(found)):
-        found[t] = judge.decide(path._interval(t, problem))
-    return Bounds(lambdas, found, judge)
+    ends, left = _Ends(path, problem), [None] * len(found)
+
+    def descend(first, last, parent):
+        verdict = judge.decide(ends[first], ends[last], parent)
+        found[first:last], left[first:last] = verdict.outcomes, [verdict.left] * (last - first)
+        if last - first > 1 and verdict.is_open:
+            step = -(-(last - first) // _PARTS)
+            for begin in range(first, last, step):
+                descend(begin, min(begin + step, last), verdict)
+
+    first = 0
+    while first < len(found):
+        last = first + 1
+        while last < len(found) and lambdas[last + 1] >= _SPAN * lambdas[first]:
+            last += 1
+        descend(first, last, None)
+        first = last
+    return Bounds(lambdas, found, judge, path, left)
 
 
-class Judge:
-    """Decides about intervals of lambda, one after the other."""
+class _Ends:
+    """The metrics of a path as ends of balls, each made when first asked for; those behind are forgotten."""
 
-    def __init__(self, path, problem, points, outcomes):
-        self.path, self.problem, self._points, self._outcomes = path, problem, points, outcomes
-        self._stretch = None
+    def __init__(self, path, problem):
+        self._path, self._problem, self._made = path, problem, {}
 
-    @single_threaded_blas()
-    def decide(self, between):
-        """Return the outcomes that hold for every metric of the balls between two ends."""
-        interval = Interval(self._points, self.problem, between)
-        if self._stretch is None or not self._stretch.holds(interval):
-            self._stretch = Stretch(interval)
-        return self._outcomes(interval, self._stretch)
-
-
-def _twins(X):
-    """Return a number for each point, the same for points that are the same."""
-    return np.unique(X, axis=0, return_inverse=True)[1].ravel()
-
-
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Points and those that ask for neighbours among them, around the mean; and which points are the same."""
-
-    X: np.ndarray
-    queries: np.ndarray | None
-    twins: np.ndarray
-
-
-class Interval:
-    """What all balls between two ends say, in the coordinates of X."""
-
-    def __init__(self, points, problem, between):
-        self.points = points
-        dim = points.X.shape[1]
-        self.centers, offs = [], []
-        for ball in between.balls:
-            center = problem.units.into(problem.from_core(ball.center), METRIC)
-            size = float(np.linalg.norm(center))
-            prior = 0.0 if problem.prior is None else problem.prior.error
-            offs.append(ball.doubt + prior + 128 * dim * U * (size + np.sqrt(between.reach)))
-            self.centers.append(np.diag(center) if center.ndim == 1 else center)
-        # A centre is the mean of two elements of the cone, so it is one.
-        self.factors = [_factor(center) for center in self.centers]
-        self.trace = max(float(np.square(F).sum()) for F in self.factors)
-        self.relative = (64 * dim + 128) * U  # of |x - y|^2; times the trace, of a distance
-        self.error = self.relative * self.trace
-        hair = 1 + 1e-12
-        s1, s2 = between.squares
-        self.balls = tuple(float(v) for v in (s1 * hair, s2 * hair, between.k + 1e-12 * abs(between.k), *offs))
-        self.radius = float(np.sqrt(between.reach)) * hair + max(offs)
-
-    def votes(self, candidates, k, codes, wanted, n_classes):
-        """Return the outcome of each prediction; candidates: (ptr, the points that may be among the k nearest)."""
-        X, queries, twins = self.points.X, self.points.queries, self.points.twins
-        out = np.empty(len(queries), dtype=np.int8)
-        embedded = [Z @ F for Z in (X, queries) for F in self.factors]
-        certain_votes(
-            X, *embedded[:2], queries, *embedded[2:], codes, twins, wanted, *candidates, k, n_classes, self.balls,
-            self.radius, self.trace, self.relative, out,
-        )  # fmt: skip
-        return out
-
-    def comparisons(self, rows):
-        """Return the outcome of each comparison."""
-        out = np.empty(len(rows), dtype=np.int8)
-        embedded = [self.points.X @ F for F in self.factors]
-        twins, errors = self.points.twins, (self.trace, self.relative)
-        certain_comparisons(self.points.X, *embedded, rows, twins, self.balls, *errors, out)
-        return out
-
-
-class Stretch:
-    """Intervals whose metrics are all near one: which points may be the nearest is found once for all of them."""
-
-    def __init__(self, interval):
-        self.points, self.factor, self.error = interval.points, interval.factors[0], interval.error
-        self.center = interval.centers[0]
-        size = float(np.linalg.norm(self.center))
-        self.radius = max(1.1 * self._far(interval), _WIDE * size)
-        self.error *= 4  # of centres that are twice as large
-        self._found = None
-
-    def _far(self, interval):
-        """How far a metric of the interval may be from the centre here."""
-        return interval.radius + max(float(np.linalg.norm(Q - self.center)) for Q in interval.centers) * (1 + 1e-12)
-
-    def holds(self, interval):
-        """Are all metrics of an interval near by?"""
-        return self._far(interval) <= self.radius and interval.error <= self.error
-
-    def candidates(self, k):
-        """Return (ptr, numbers) of the points that may be among the k nearest of each query."""
-        if self._found is None:
-            X, queries = self.points.X, self.points.queries
-            step = max(1, _BLOCK // len(X))
-            parts = [self._among(k, queries[start : start + step]) for start in range(0, len(queries), step)]
-            counts, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
-            self._found = np.concatenate([[0], np.cumsum(counts)]), numbers
-        return self._found
-
-    def _among(self, k, queries):
-        """Return (how many, which) for some queries."""
-        X = self.points.X
-        euclid, dist = _squares(queries, X), _squares(queries @ self.factor, X @ self.factor)
-        # The products lose digits of squares that cancel.
-        reach = np.square(np.sqrt(np.square(X).sum(axis=1).max()) + np.sqrt(np.square(queries).sum(axis=1)))[:, None]
-        wide = self.radius * (np.maximum(euclid, 0.0) + 1e-10 * reach) + 16 * self.error * reach
-        limit = np.partition(dist + wide, k - 1, axis=1)[:, k - 1 : k]
-        rows, numbers = np.nonzero(dist - wide <= limit)
-        return np.bincount(rows, minlength=len(queries)), numbers
-
-
-def _factor(center):
-    values, vectors = np.linalg.eigh(center)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
-
-
-def _squares(queries, X):
-    """Return |q - x|^2 of every query and point, by a product."""
-    product = queries @ X.T
-    product *= -2.0
-    product += np.einsum("ij,ij->i", X, X)
-    product += np.einsum("ij,ij->i", queries, queries)[:, None]
-    return product
+    def __getitem__(self, number):
+        number = min(number, len(self._path) - 1)
+        if number not in self._made:
+            while len(self._made) >= _ENDS:
+                self._made.pop(min(self._made))
+            self._made[number] = self._path._quick_end(number, self._problem)
+        return self._made[number]

@@ -1,0 +1,122 @@
+"""Where between the ends of some paths the mean of their errors is lowest, to within eps."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from triscreen._utils.progress import progress
+from triscreen.errors import Interrupted
+
+# Pieces are not cut beyond this ratio of lambdas: where predictions switch, that need not end.
+_NARROWEST = 1 - 1e-7
+
+
+class Search:
+    """Pieces of several sides, and the lowest mean error that is known.
+
+    Parameters
+    ----------
+    sides : list of Side
+        All from the same first key to the same last one.
+    eps : float
+    """
+
+    def __init__(self, sides, eps):
+        self.sides, self.eps = sides, eps
+        self.error, self.key = np.inf, None
+        self._judged, self._is_narrow = set(), False
+        keys, lower, upper = self.curve()
+        for place in np.flatnonzero(upper == upper.min()):  # what holds for a whole interval does so at its ends
+            self._see(float(keys[place]), float(upper[place]))
+
+    def curve(self):
+        """Return (falling keys, lower bounds of the mean error between these, upper bounds)."""
+        parts = [side.arrays() for side in self.sides]
+        if len(parts) == 1:
+            return parts[0]
+        keys = np.unique(np.concatenate([part[0] for part in parts]))[::-1]
+        middle = np.sqrt(keys[:-1]) * np.sqrt(keys[1:])
+        lower, upper = np.zeros(len(middle)), np.zeros(len(middle))
+        for own, low, high in parts:
+            place = np.clip(np.searchsorted(-own, -middle) - 1, 0, len(low) - 1)
+            lower += low[place]
+            upper += high[place]
+        return keys, lower / len(parts), upper / len(parts)
+
+    def run(self, max_seconds=None, max_lambdas=None):
+        """Cut until no lambda can be better by more than eps, or a limit is reached; return why it ended."""
+        begin = time.perf_counter()
+        try:
+            with progress("selection") as show:
+                while True:
+                    keys, lower, _ = self.curve()
+                    place = self._next(keys, lower)
+                    if place is None:
+                        return "narrow" if self._is_narrow else "eps"
+                    if max_seconds is not None and time.perf_counter() - begin > max_seconds:
+                        return "max_seconds"
+                    if not self._cut(keys[place], keys[place + 1], max_lambdas):
+                        return "max_lambdas"
+                    show(f"error {self.error:.4f}, proven to {self.error - lower.min():.4f}")
+        except KeyboardInterrupt:
+            raise Interrupted("the selection was interrupted; what was proven so far is the .result", None) from None
+
+    @property
+    def n_solved(self):
+        """Lambdas that were solved."""
+        return sum(side.n_solved for side in self.sides)
+
+    @property
+    def n_evaluated(self):
+        """Metrics that were evaluated without a solve."""
+        return sum(side.n_evaluated for side in self.sides)
+
+    def _see(self, key, error):
+        if error < self.error:
+            self.error, self.key = error, key
+
+    def _next(self, keys, lower):
+        """Return the number of the interval to cut next, or None; the errors at its ends are known then."""
+        for place in np.lexsort((keys[1:] / keys[:-1], lower)):  # the lowest, of these the widest
+            for key in keys[place : place + 2].tolist():
+                if key not in self._judged:
+                    self._judged.add(key)
+                    self._see(key, float(np.mean([side.upper_at(key) for side in self.sides])))
+            if lower[place] >= self.error - self.eps:
+                return None  # the others are no lower
+            if keys[place + 1] < keys[place] * _NARROWEST:
+                return int(place)
+            self._is_narrow = True
+        return None
+
+    def _cut(self, high, low, max_lambdas):
+        """Cut what the side has there that has most open predictions; False: that would be a solve too many."""
+        middle = np.sqrt(high) * np.sqrt(low)
+        places = [side.place(middle) for side in self.sides]
+        open_ones = [
+            side.pieces[place].verdict.upper - side.pieces[place].verdict.lower
+            for side, place in zip(self.sides, places, strict=True)
+        ]
+        number = int(np.argmax(open_ones))
+        before = self.sides[number].pieces[places[number]]
+        done = self.sides[number].cut(places[number], max_lambdas is None or self.n_solved < max_lambdas)
+        # What is known at these ends, and in the middle, is better now.
+        self._judged -= {before.high, before.low, high, low}
+        return done
+
+    def possible(self):
+        """Return the intervals of keys, the largest first, that may hold one that is better by more than eps."""
+        keys, lower, _ = self.curve()
+        found = []
+        for high, low, bound in zip(keys[:-1].tolist(), keys[1:].tolist(), lower, strict=True):
+            if bound < self.error - self.eps:
+                if found and found[-1][1] == high:
+                    high = found.pop()[0]
+                found.append((high, low))
+        return found
+
+    def gap(self):
+        """Return by how much another lambda may be better at most."""
+        return max(0.0, self.error - float(self.curve()[1].min())) if np.isfinite(self.error) else np.inf
