@@ -19,7 +19,7 @@ from triscreen._kernels.common import compiled, inner
 # The arithmetic of the test itself, relative.
 _HAIR = 1e-12
 # With more points than this that may be among the nearest, a prediction is open unless they are all of one class.
-_CROWD = 96
+_CROWD = 32
 
 
 @inner()
@@ -135,7 +135,6 @@ def certain_votes(
     kept_counts, kept : int arrays
         Of the queries that are open: the points that may still be among the nearest (as places in ``candidates``).
     """
-    s1, s2, k, off1, off2 = balls
     dim = X.shape[1]
     most = 0
     for q in range(wanted.size):

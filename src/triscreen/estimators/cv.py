@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import time
+import warnings
 from contextlib import nullcontext
 from functools import partial
 
@@ -16,10 +17,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from triscreen._utils.archive import as_path
 from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
-from triscreen.errors import InputError, OutOfTime
+from triscreen.errors import ConvergenceWarning, InputError, OutOfTime
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
+from triscreen.estimators.certified import TOL, certified_choice, dense
 from triscreen.estimators.folds import make_folds, named
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
@@ -81,6 +83,12 @@ class TripletMetricCV(LabelledMetric):
     tol : float
         Relative gap of the path on all points; paths of folds, which only rank lambdas, are content with 0.02, or with
         0.01 of the loss of M = 0.
+    certify : float, optional
+        Prove that no ratio between the largest and the smallest has a lower error on the folds (the mean of the folds,
+        ``score_neighbors`` neighbours) by more than this, with the start that was chosen: its whole range is searched
+        then (`triscreen.select`), the best ratio of it is taken, which need not be one of ``ratios_``, and the other
+        starts are not looked at again. For ``scoring`` None or "accuracy", without ``n_components``. It takes some ten
+        times as long.
     max_seconds : float, optional
         For the whole fit, shared out among its paths.
     checkpoint : path, optional
@@ -115,8 +123,15 @@ class TripletMetricCV(LabelledMetric):
         Of the chosen start (Euclid: of the first candidate); NaN where a path ended early, or where a fold has nothing
         to score. Weights of points do not enter.
     best_index_ : int
-        Column of the chosen ratio; -1: the start alone.
+        Column of the chosen ratio (with ``certify`` the nearest one); -1: the start alone.
     lam_ratio_, best_score_ : float
+        With ``certify`` the score is one less the error.
+    selection_gap_ : float
+        With ``certify``: no ratio of the range has an error that is lower by more than this.
+    possible_ratios_ : list of (float, float)
+        Where one may be that is better by more than ``certify``: empty, unless time was over.
+    certified_ratios_, error_lower_, error_upper_ : arrays, shapes (m + 1,), (m,), (m,)
+        Falling ratios, and bounds of the mean error for every ratio between one and the next.
 
     Examples
     --------
@@ -145,6 +160,7 @@ class TripletMetricCV(LabelledMetric):
         neighbors="prior",
         tol=1e-3,
         rounds=1,
+        certify=None,
         n_components=None,
         solver="auto",
         screening="auto",
@@ -171,6 +187,7 @@ class TripletMetricCV(LabelledMetric):
         self.neighbors = neighbors
         self.tol = tol
         self.rounds = rounds
+        self.certify = certify
         self.n_components = n_components
         self.solver = solver
         self.screening = screening
@@ -211,6 +228,7 @@ class TripletMetricCV(LabelledMetric):
         if not (self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)):
             raise InputError(f"scoring={shortened(self.scoring)}: it must be None, one name or one scorer")
         priors = self._priors()
+        eps = self._check_certify()
         self._grid(None)
         X, y, weights = self._check(X, y, sample_weight)
         _check_arrays(priors, X, y, self.cone)
@@ -241,7 +259,11 @@ class TripletMetricCV(LabelledMetric):
                     break
             self._keep(chosen or starts[0], chosen, column, euclid)
             self.candidates_ = table(starts, euclid)
-            self._learn_all(chosen, column, *how)
+            if eps is None:
+                wanted = None if column is None else chosen.ratios[: column + 1]
+            else:
+                chosen, wanted = self._certify(eps, starts, chosen, euclid, *how)
+            self._learn_all(chosen, wanted, *how)
         del self._given, self._near
         return self
 
@@ -298,6 +320,14 @@ class TripletMetricCV(LabelledMetric):
 
         judge: of a fold, from a metric to its scores; ratios: those of the candidate, or fewer.
         """
+        problem, own = self._problem_after_rounds(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
+        arguments = self._how(begin, left, candidate.before, candidate, k, judge)
+        path, scores = self._path(problem, candidate.ratios if ratios is None else ratios, judge, tell, arguments)
+        self._so_far, self.prior_, self.prior_scale_ = path, *own
+        return path, scores
+
+    def _problem_after_rounds(self, candidate, N, k, train, X, y, weights, begin, left, tell, judge):
+        """Return (the problem of one part from one start after the rounds before, its prior and the scale of that)."""
         X, y, weights = X[train], y[train], None if weights is None else weights[train]
         Z = self._first_space(X, N, candidate.prior)
         near = self._near if Z is None or self._given is not None else None  # of one search for all parts
@@ -316,10 +346,7 @@ class TripletMetricCV(LabelledMetric):
                     break
                 T = again
                 problem, *own = self._make_problem(X, T, N, judge is not None)
-        arguments = self._how(begin, left, candidate.before, candidate, k, judge)
-        path, scores = self._path(problem, candidate.ratios if ratios is None else ratios, judge, tell, arguments)
-        self._so_far, self.prior_, self.prior_scale_ = path, *own
-        return path, scores
+        return problem, own
 
     def _make_problem(self, X, T, N=None, roughly=False):
         problem, *own = super()._make_problem(X, T, N)
@@ -351,20 +378,82 @@ class TripletMetricCV(LabelledMetric):
                   self.lam_ratio_, self.best_score_, mean, error,
                   "" if mean > error else ": metric learning does not help here")  # fmt: skip
 
-    def _learn_all(self, chosen, column, parts, X, y, weights, begin, tell):
-        """Fit the choice on all points."""
+    def _check_certify(self):
+        """Return eps, or None."""
+        eps = as_positive(self.certify, "certify", none="no proof")
+        if eps is not None and not (self.scoring is None or self.scoring == "accuracy"):
+            raise InputError(f"scoring={shortened(self.scoring)}: certify proves the error of neighbours, which is "
+                             "scoring=None or 'accuracy'")  # fmt: skip
+        if eps is not None and self.n_components is not None:
+            raise InputError(f"n_components={self.n_components!r}: certify proves the error of the whole metric, so it "
+                             "must be None")  # fmt: skip
+        return eps
+
+    def _certify(self, eps, starts, chosen, euclid, parts, X, y, weights, begin, tell):
+        """Search the whole range of ratios of the chosen start; return (the candidate, the ratios to walk).
+
+        None of these: a start alone. Of Euclid the range is that of the start "identity", or of the first.
+        """
+        candidate = chosen or next((c for c in starts if c.name == "identity"), starts[0])
+        ratios, n_folds = dense(candidate.ratios), len(parts) - 1
+        walked, places = without_leaps(ratios, 1.0 if candidate.prior is None else LARGEST_WITH_PRIOR)
+        paths, scales, data = [], [], []
+        for k, (train, test) in enumerate(parts[:-1]):
+            with named(k, train):
+                N, left = make_start(candidate.prior, X[train], y[train], self.cone), 2 * n_folds - k + 1
+                problem, _ = self._problem_after_rounds(candidate, N, k, train, X, y, weights, begin, left, tell, None)
+                scale = scale_of_lambda(problem)
+                arguments = {**self._arguments(begin, left), "tol": min(TOL, self.tol)}
+                if self.checkpoint is not None:
+                    arguments["checkpoint"] = self._folder(candidate, candidate.before, k, True).with_suffix(".certify")
+                path = solve_path(problem, lambdas=walked * scale, callback=tell, **arguments)
+            paths.append((path.take(places[places < len(path)]), problem))
+            scales.append(scale)
+            data.append((X[train], y[train], X[test], y[test]))
+            _log.info("certify, fold %d of %d: %d lambdas", k + 1, n_folds, len(path))
+        alone = euclid if chosen is None or chosen.prior is None or chosen.before else candidate.alone
+        seconds = self._arguments(begin, 1.0)["max_seconds"]
+        found = certified_choice(eps, ratios, paths, data, self.score_neighbors, scales, 1 - alone[:, 1], seconds)
+        self._keep_certified(found, candidate, chosen, euclid)
+        if found.ratio == np.inf:
+            return (None if alone is euclid else chosen), None
+        return candidate, np.append(candidate.ratios[candidate.ratios > found.ratio], found.ratio)
+
+    def _keep_certified(self, found, candidate, chosen, euclid):
+        """Say what was proven, and chosen by that."""
+        self.selection_gap_, self.possible_ratios_ = found.gap, found.possible
+        self.certified_ratios_, self.error_lower_, self.error_upper_ = found.ratios, found.lower, found.upper
+        self.lam_ratio_, self.best_score_ = found.ratio, 1 - found.error
+        self.improvement_ = improvement(1 - found.errors, euclid[:, 1])
+        if found.ratio < np.inf:
+            self.chosen_, self.ratios_, self.cv_scores_ = candidate.name, candidate.ratios, candidate.scores[:, :, 0]
+            self.best_index_ = int(np.argmin(np.abs(np.log(candidate.ratios / found.ratio))))
+        else:
+            self.best_index_ = -1
+            self.chosen_ = "euclid" if chosen is None or chosen.prior is None or chosen.before else chosen.name
+        _log.info("certified: error %.4f at lam/lambda_max %.3g, no other ratio from %.3g to %.3g is better by more "
+                  "than %.4f (%d lambdas solved)", found.error, found.ratio, found.ratios[0], found.ratios[-1],
+                  found.gap, found.n_solved)  # fmt: skip
+        if found.stopped_by != "eps":
+            warnings.warn(
+                f"certify={self.certify!r}: it ended by {found.stopped_by} with a gap of {found.gap:.4g}; ratios that "
+                "may still be better by more than that are in possible_ratios_",
+                ConvergenceWarning, stacklevel=2,
+            )  # fmt: skip
+
+    def _learn_all(self, chosen, ratios, parts, X, y, weights, begin, tell):
+        """Fit the choice on all points; ratios: down to the chosen one, None: a start alone."""
         train = parts[-1][0]
         N = None if chosen is None else make_start(chosen.prior, X, y, self.cone)
-        if column is None:
+        if ratios is None:
             self.path_, self.prior_, self.prior_scale_, self.n_triplets_, self.n_rounds_ = None, N, 1.0, 0, 0
             M = N if N is not None else np.ones(X.shape[1]) if self.cone == "diagonal" else np.eye(X.shape[1])
             self._set_solution(_without_learning(M, self.tol), _components(M, X.shape[1]))
             return
-        data, wanted = (X, y, weights, begin, 1, tell), chosen.ratios[: column + 1]
-        path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=wanted)[0]
-        t, self.n_rounds_ = min(self.best_index_, len(path) - 1), 1 + len(chosen.before)
-        self.n_triplets_ = path.n_triplets
-        self._set_solution(path[t], path.components(t))
+        data = (X, y, weights, begin, 1, tell)
+        path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=ratios)[0]
+        self.n_rounds_, self.n_triplets_ = 1 + len(chosen.before), path.n_triplets
+        self._set_solution(path[len(path) - 1], path.components(len(path) - 1))
         self.n_iter_ = max(1, int(path.n_iter.sum()))
 
     def _check_options(self):
@@ -406,6 +495,8 @@ class TripletMetricCV(LabelledMetric):
         places, scores, path = set(wanted.tolist()), [], None
 
         def done():
+            if judge is None and self.certify is not None:  # this ratio was proven, not a larger one
+                return False
             first = [score for score, _ in scores]
             falling = len(first) > _PATIENCE and max(first[-_PATIENCE:]) < max(first)
             return np.ndim(self.ratios) == 0 and (falling or (losses and losses[-1] < _DONE * of_zero))

@@ -205,9 +205,7 @@ class Between:
         self.k = cross * (1 + _SUM) + 0.5 * inner - saved + 2 * doubt
         self.squares = tuple(ball.square + doubt for ball in self.balls)
         # Nobody needs the distances any more.
-        self.first, self.second = (
-            end if end.dist is None else replace(end, dist=None) for end in (first, second)
-        )
+        self.first, self.second = (end if end.dist is None else replace(end, dist=None) for end in (first, second))
 
     def _corners(self, problem):
         """Return by how much k is smaller for triplets in the corner at both ends; what rounding adds to squares."""

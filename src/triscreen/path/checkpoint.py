@@ -21,7 +21,7 @@ from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
 from triscreen.screening.working_set import Reference
 
 # What a problem knows of its prior is not kept: a run's identity has that.
-_NAMES = {item.name for item in fields(Row)} - {"factor", "floor", "prior_error"}
+_NAMES = {item.name for item in fields(Row)} - {"factor", "floor", "prior_error", "pull"}
 _OLD = "state "
 
 

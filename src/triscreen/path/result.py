@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -97,7 +97,8 @@ class Row(Gap):
         pull = None
         if keep:
             pulled = float(np.linalg.norm(evaluation.pull))
-            error = float(solved.error) + 64 * problem.triplets.dim * U * pulled + lam * problem.rounding.prior_error
+            of_N = 0.0 if problem.prior is None else lam * problem.prior.error
+            error = float(solved.error) + 64 * problem.triplets.dim * U * pulled + of_N
             pull = P, error, pulled
         factor = cone.project(M).factor if evaluation.factor is None else evaluation.factor
         if factor.ndim == 2:  # columns of rounding size would only take room
@@ -285,10 +286,13 @@ class Path(Plots):
 
     def take(self, numbers):
         """Return the path of some of its lambdas only; it knows nothing of the problem, like one from a file."""
+        return self._of([self._rows[t] for t in numbers])
+
+    def _of(self, rows, problem=None):
+        """Return a path of these rows instead; it knows nothing of the problem unless told."""
         names = ("cone", "n_features", "n_triplets", "tol", "stopped_by")
         meta = {name: getattr(self, name) for name in names}
-        rows = [self._rows[t] for t in numbers]
-        return Path(rows, basis=self._basis, outside=self._outside, guarantee=None, **meta)
+        return Path(rows, basis=self._basis, outside=self._outside, guarantee=None, problem=problem, **meta)
 
     def at(self, lam):
         """Return the solution for any lambda between the first and the last, with its certified gap.
@@ -403,7 +407,7 @@ class Path(Plots):
         """Return the metric at the number-th lambda as an end of balls without a pass, where the walk kept enough."""
         row = self._rows[number]
         if row.pull is None:
-            return self._end(number, problem)
+            return replace(self._end(number, problem), dist=None)
         factor = problem.units.into(row.factor, FACTOR)
         return End.kept(problem, row, problem.cone.element(factor), problem.units.into(row.lam, LAMBDA))
 

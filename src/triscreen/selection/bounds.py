@@ -22,9 +22,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen._utils.progress import progress
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, as_positive, shortened
-from triscreen.errors import InputError
+from triscreen.errors import InputError, Interrupted, interruptible
 from triscreen.path.result import Path
 from triscreen.selection.judge import Comparisons, Judge, Points, Votes
 from triscreen.triplets.given import as_rows
@@ -99,6 +100,7 @@ class Bounds:
         )
 
 
+@interruptible
 def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
     """Bound the validation error of k nearest neighbours for every lambda between the first and the last of a path.
 
@@ -135,7 +137,7 @@ def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
     """
     problem = _problem_of(path, problem)
     X, k = as_points(X), as_count(k, "k")
-    codes, classes = as_labels(y, len(X))
+    _, classes = as_labels(y, len(X))
     X_val = as_points(X_val, "X_val")
     _check_width(X, problem, "X")
     _check_width(X_val, problem, "X_val")
@@ -151,11 +153,20 @@ def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
     if unseen.any():
         (label, *_) = wanted[unseen].tolist()
         raise InputError(f"y_val has the label {shortened(label)}, which y has not: it would be wrong at every lambda")
+    return votes_over(path, problem, X, y, X_val, wanted, k)
+
+
+def votes_over(path, problem, X, y, X_val, y_val, k):
+    """Return the `Bounds` of what was checked; a label of y_val that y has not is wrong everywhere."""
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    places = np.minimum(np.searchsorted(classes, y_val), len(classes) - 1)
+    wanted = np.where(classes[places] == y_val, places, len(classes))
     points = Points(problem, as_numbers(X, "X"), as_numbers(X_val, "X_val"))
-    votes = Votes(points, codes, np.searchsorted(classes, wanted), len(classes), k)
+    votes = Votes(points, codes.astype(np.int64), wanted.astype(np.int64), len(classes) + 1, k)
     return _over_intervals(path, problem, Judge(problem, points, votes), len(X_val))
 
 
+@interruptible
 def comparison_bounds(path, X, rows, problem=None):
     """Bound the share of comparisons that are not met, for every lambda between the first and the last of a path.
 
@@ -224,12 +235,18 @@ def _over_intervals(path, problem, judge, count):
                 descend(begin, min(begin + step, last), verdict)
 
     first = 0
-    while first < len(found):
-        last = first + 1
-        while last < len(found) and lambdas[last + 1] >= _SPAN * lambdas[first]:
-            last += 1
-        descend(first, last, None)
-        first = last
+    try:
+        with progress("bounds", len(found)) as show:
+            while first < len(found):
+                last = first + 1
+                while last < len(found) and lambdas[last + 1] >= _SPAN * lambdas[first]:
+                    last += 1
+                descend(first, last, None)
+                first = last
+                show(float(first))
+    except KeyboardInterrupt:
+        text = f"interrupted after {first} of {len(found)} intervals; the bounds, open everywhere else, are the .result"
+        raise Interrupted(text, Bounds(lambdas, found, judge, path, left)) from None
     return Bounds(lambdas, found, judge, path, left)
 
 

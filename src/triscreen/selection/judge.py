@@ -41,8 +41,8 @@ class Verdict:
     ----------
     outcomes : int8 array
         1: right for sure, -1: wrong for sure, 0: open.
-    left : tuple
-        What is needed to decide more on a part of the interval.
+    left : tuple or None
+        What is needed to decide more on a part of the interval; None: nobody has looked yet.
     """
 
     outcomes: np.ndarray
@@ -76,9 +76,10 @@ class Judge:
         """Return the `Verdict` for every lambda between two ends; parent: that of an interval around them."""
         between = Between(self.problem, first, second)
         interval = Interval(self._points, between, [self._view(end) for end in (first, second)])
-        left = self._subject.all_of(interval) if parent is None else parent.left
+        everything = parent is None or parent.left is None
+        left = self._subject.all_of(interval) if everything else parent.left
         found, left = self._subject.decide(interval, left)
-        if parent is None:
+        if everything:
             return Verdict(found, left)
         outcomes = parent.outcomes.copy()
         outcomes[outcomes == 0] = found

@@ -27,9 +27,9 @@ class Search:
         self.sides, self.eps = sides, eps
         self.error, self.key = np.inf, None
         self._judged, self._is_narrow = set(), False
-        keys, lower, upper = self.curve()
+        keys, _, upper = self.curve()
         for place in np.flatnonzero(upper == upper.min()):  # what holds for a whole interval does so at its ends
-            self._see(float(keys[place]), float(upper[place]))
+            self.offer(float(keys[place]), float(upper[place]))
 
     def curve(self):
         """Return (falling keys, lower bounds of the mean error between these, upper bounds)."""
@@ -73,8 +73,9 @@ class Search:
         """Metrics that were evaluated without a solve."""
         return sum(side.n_evaluated for side in self.sides)
 
-    def _see(self, key, error):
-        if error < self.error:
+    def offer(self, key, error):
+        """Tell of an upper bound of the error at a key; of infinity, that is without any learning, equal ones too."""
+        if error < self.error or (error == self.error and key == np.inf):
             self.error, self.key = error, key
 
     def _next(self, keys, lower):
@@ -83,28 +84,33 @@ class Search:
             for key in keys[place : place + 2].tolist():
                 if key not in self._judged:
                     self._judged.add(key)
-                    self._see(key, float(np.mean([side.upper_at(key) for side in self.sides])))
+                    self.offer(key, float(np.mean([side.upper_at(key) for side in self.sides])))
             if lower[place] >= self.error - self.eps:
                 return None  # the others are no lower
-            if keys[place + 1] < keys[place] * _NARROWEST:
+            if keys[place + 1] < keys[place] * _NARROWEST and self._side_to_cut(*keys[place : place + 2]) is not None:
                 return int(place)
             self._is_narrow = True
         return None
 
     def _cut(self, high, low, max_lambdas):
         """Cut what the side has there that has most open predictions; False: that would be a solve too many."""
-        middle = np.sqrt(high) * np.sqrt(low)
-        places = [side.place(middle) for side in self.sides]
-        open_ones = [
-            side.pieces[place].verdict.upper - side.pieces[place].verdict.lower
-            for side, place in zip(self.sides, places, strict=True)
-        ]
-        number = int(np.argmax(open_ones))
-        before = self.sides[number].pieces[places[number]]
-        done = self.sides[number].cut(places[number], max_lambdas is None or self.n_solved < max_lambdas)
+        side, place = self._side_to_cut(high, low)
+        before = side.pieces[place]
+        done = side.cut(place, max_lambdas is None or self.n_solved < max_lambdas)
         # What is known at these ends, and in the middle, is better now.
         self._judged -= {before.high, before.low, high, low}
         return done
+
+    def _side_to_cut(self, high, low):
+        """Return the side with most open predictions there, and the number of its piece; None: all are final."""
+        middle, best = np.sqrt(high) * np.sqrt(low), (0.0, None)
+        for side in self.sides:
+            place = side.place(middle)
+            piece = side.pieces[place]
+            share = piece.verdict.upper - piece.verdict.lower
+            if share > best[0] and not piece.final:
+                best = share, (side, place)
+        return best[1]
 
     def possible(self):
         """Return the intervals of keys, the largest first, that may hold one that is better by more than eps."""

@@ -42,7 +42,8 @@ class Selection:
     n_solved, n_evaluated : int
         Lambdas that were solved, and metrics that were evaluated without a solve.
     stopped_by : str
-        "eps", "max_lambdas", "max_seconds", "interrupt", or "narrow": what is left cannot be cut any further.
+        "eps", "max_lambdas", "max_seconds", "interrupt", or "narrow": what is left cannot be cut, or
+        solved, any further.
     """
 
     lam: float

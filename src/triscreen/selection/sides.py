@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import bisect
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from triscreen.errors import ConvergenceWarning
 from triscreen.path.balls import Between, End
-from triscreen.path.result import Path, Row
+from triscreen.path.result import Row
 from triscreen.problem.units import LAMBDA
 from triscreen.selection.judge import Verdict
 from triscreen.solvers import solve
@@ -21,17 +22,18 @@ from triscreen.solvers.at_lambda import evaluated
 
 # An end without a solve is good enough if its own ball is so much smaller than the one between its neighbours.
 _SMALLER = 0.5
-# How much smaller gaps of solves here are than those of the path, and the smallest one.
-_SHARPER, _SHARPEST = 1e-3, 1e-10
+# How much smaller gaps of solves here are than those before, and the smallest one.
+_SHARPER, _SHARPEST = 1e-3, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """What is decided for every lambda between two keys."""
+    """What is decided for every lambda between two keys; final: it cannot be cut, its ends are as sharp as can be."""
 
     high: float
     low: float
     verdict: Verdict
+    final: bool = False
 
 
 class Side:
@@ -54,12 +56,12 @@ class Side:
         keys = lambdas if keys is None else [float(key) for key in keys]
         self.rows = dict(zip(keys, self.path._rows, strict=True))
         self._numbers = {key: number for number, key in enumerate(keys)}
-        pairs = zip(keys[:-1], keys[1:], strict=True) if len(keys) > 1 else [(keys[0], keys[0])]
+        pairs = pairwise(keys) if len(keys) > 1 else [(keys[0], keys[0])]
         self.pieces = [
             Piece(high, low, Verdict(*known))
             for (high, low), *known in zip(pairs, bounds.outcomes, bounds.left, strict=True)
         ]
-        self._ends, self._points, self._sharp = {}, {}, set()
+        self._ends, self._points, self._tols = {}, {}, {}
         self.n_solved = self.n_evaluated = 0
 
     def arrays(self):
@@ -102,18 +104,15 @@ class Side:
         between = Between(problem, first, second)
         radius = between.ball(inside).radius
         for other, end in ((piece.high, first), (piece.low, second)):
-            if other not in self._sharp and end.own(between.N)[0].radius > _SMALLER * radius:
-                if may_solve:
-                    self._sharpen(other, end)
-                return may_solve
+            if end.own(between.N)[0].radius > _SMALLER * radius:
+                return self._sharpen(place, other, end, may_solve)
         p = between.share(inside)
         M = (1 - p) * first.M + p * second.M
         end = End.of(problem, M, inside, problem.loss.smoothings[-1])
         if end.ball(inside, between.N).radius > _SMALLER * radius:
             if not may_solve:
                 return False
-            end = self._solve(key, M)
-            self._sharp.add(key)
+            end = self._solve(key, M, _SHARPER * self.path.tol)
         else:
             self.n_evaluated += 1
         self._ends[key] = end
@@ -123,27 +122,33 @@ class Side:
         ]
         return True
 
-    def _sharpen(self, key, end):
-        """Solve again at an end, and look at its two pieces again."""
-        self._sharp.add(key)
-        self._ends[key] = self._solve(key, end.M)
+    def _sharpen(self, place, key, end, may_solve):
+        """Solve again at an end, and look at its two pieces again; where that is as sharp as can be, it is final."""
+        before = self._tols.get(key, self.path.tol)
+        if before <= _SHARPEST:
+            self.pieces[place] = replace(self.pieces[place], final=True)
+            return True
+        if not may_solve:
+            return False
+        self._ends[key] = self._solve(key, end.M, _SHARPER * before)
         self._points.pop(key, None)
         for place, piece in enumerate(self.pieces):
             if key in (piece.high, piece.low):
                 ends = self._end(piece.high), self._end(piece.low)
-                self.pieces[place] = Piece(piece.high, piece.low, self.judge.decide(*ends, piece.verdict))
+                self.pieces[place] = replace(piece, verdict=self.judge.decide(*ends, piece.verdict))
+        return True
 
     def settle(self, key):
         """Have a solution at this key: what is proven there may be so without one."""
         if key not in self.rows:
             place = self.pieces[self.place(key)]
             start = self._ends[key] if key in self._ends else self._end(place.high)
-            self._ends[key] = self._solve(key, start.M)
+            self._ends[key] = self._solve(key, start.M, _SHARPER * self.path.tol)
 
-    def _solve(self, key, M):
+    def _solve(self, key, M, tol):
         """Solve at a key, keep the row, and return the `End` there."""
-        problem, path, inside = self.problem, self.path, self._inside(key)
-        tol = min(max(_SHARPEST, _SHARPER * path.tol), path.tol)
+        problem, inside = self.problem, self._inside(key)
+        tol = self._tols[key] = max(_SHARPEST, tol)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # its ball has the gap that was reached
             start = problem.from_core(problem.cone.project(M).plus)
@@ -161,9 +166,4 @@ class Side:
 
     def new_path(self):
         """Return the path with all that was solved."""
-        old = self.path
-        return Path(
-            list(self.rows.values()), cone=old.cone, basis=old._basis, n_features=old.n_features,
-            n_triplets=old.n_triplets, tol=old.tol, guarantee=None, stopped_by=old.stopped_by, outside=old._outside,
-            problem=self.problem,
-        )  # fmt: skip
+        return self.path._of(list(self.rows.values()), self.problem)
