@@ -21,7 +21,7 @@ VALUES = {
     "guarantee": "0.5", "test_share": "0.5", "seed": "1", "report": "{folder}/r.html", "checkpoint": "{folder}/c",
     "max_seconds": "1e-9", "jobs": "0", "memory": "1", "json": (), "lam": "3", "lam_ratio": "0.5", "cv": "3",
     "rounds": "2", "components": "1", "output": "{folder}/other", "train": "{train}", "neighbors": "7", "quick": (),
-    "data": "{folder}", "prior": "identity", "candidates": "identity",
+    "data": "{folder}", "prior": "identity", "candidates": "identity", "certify": "0.2", "validate": "{train}",
 }  # fmt: skip
 POINTS = ("{data}", "--label", "class", "--drop", "name")
 COMPARED = ("{data}", "--drop", "class", "--drop", "name", "--comparisons", "{comparisons}")

@@ -45,6 +45,13 @@ def test_the_page_holds_what_the_path_holds(made):
     assert data["errors"][place] == pytest.approx(1 - near.score(X_test @ L, y_test), abs=1e-5)
     assert data["error_before"] == pytest.approx(1 - KNeighborsClassifier(3).fit(X, y).score(X_test, y_test))
     assert data["best"] == np.argmin(data["errors"])
+    bounds = ts.validation_bounds(path, X, y, X_test, y_test, problem=problem)
+    corners = np.concatenate([run["x"] for run in data["band"]])
+    np.testing.assert_allclose(corners[::2], bounds.lambdas[:-1] / bounds.lambdas[0], rtol=1e-4)
+    for name, bound in (("lower", bounds.lower), ("upper", bounds.upper)):
+        np.testing.assert_allclose(np.concatenate([run[name] for run in data["band"]])[::2], bound, atol=1e-5)
+    worse = np.concatenate([[run["worse"]] * (len(run["x"]) // 2) for run in data["band"]])
+    assert np.array_equal(worse, bounds.lower > bounds.upper.min())
     values = np.linalg.eigvalsh(path.M(t))[::-1]
     np.testing.assert_allclose(data["spectrum"][place], values / values.sum(), atol=1e-4)
     shares = np.diag(path.M(t)) * X.var(axis=0)

@@ -89,6 +89,13 @@ def path(
         float, typer.Option(help="Share of points (or comparisons) held out for the error; 0: none.")
     ] = 0.25,
     seed: Annotated[int, typer.Option(help="Of the choice of held-out points.")] = 0,
+    validate: Annotated[
+        str | None,
+        typer.Option(
+            help="Points (or comparisons) to validate with, in a file; all of DATA is learned from then.",
+            show_default=False,
+        ),
+    ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report too.", show_default=False)] = None,
     checkpoint: Checkpoint = None,
     max_seconds: Seconds = None,
@@ -110,7 +117,7 @@ def path(
     folder = _folder(checkpoint, output)
     _check_output(output, dry_run)
     words = words_of(prior, "prior", labelled=comparisons is None)
-    check_files([("data", data), ("comparisons", comparisons), *files_of(words, "prior")],
+    check_files([("data", data), ("comparisons", comparisons), ("validate", validate), *files_of(words, "prior")],
                 {"output": output, "report": report, "checkpoint": folder})  # fmt: skip
     if not 0 <= test_share < 1:
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
@@ -121,7 +128,12 @@ def path(
     from triscreen.path.api import AUTO  # with tubes however small it is: what is irrelevant is part of the story
     from triscreen.report import gather, write_report
 
-    learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
+    if validate is None:
+        learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
+    else:
+        learned, _, scaling = _hold_out(points, rows, 0, seed, scale.value)
+        choice = {"label": label, "drop": drop, "header": header, "quiet": quiet}
+        held_out = _validation(validate, data, points, rows, names, scaling, choice)
     wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
     start = read_start(prior, "prior", scaling, points.feature_names, cone.value)
     if dry_run:
@@ -191,6 +203,13 @@ def fit(
     ] = None,
     tol: Annotated[float, typer.Option(help="Relative duality gap.")] = 1e-4,
     rounds: Annotated[int, typer.Option(help="Choose neighbours again by the metric just learned.")] = 1,
+    certify: Annotated[
+        float | None,
+        typer.Option(
+            help="Prove that no lambda of the range has an error on the folds that is lower by more than this.",
+            show_default=False,
+        ),
+    ] = None,
     components: Annotated[int | None, typer.Option(help="Keep so many directions only.", show_default=False)] = None,
     checkpoint: Checkpoint = None,
     max_seconds: Seconds = None,
@@ -238,7 +257,7 @@ def fit(
     elif single:
         metric = ts.TripletMetric(**given, **labelled, **shared)
     else:
-        metric = ts.TripletMetricCV(cv=cv, candidates=tuple(starts), **labelled, **shared)
+        metric = ts.TripletMetricCV(cv=cv, candidates=tuple(starts), certify=certify, **labelled, **shared)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             _fit(metric, learned, folder, clock)
@@ -253,6 +272,10 @@ def fit(
         values(points.name, numbers, stderr=True)
         if not single:
             say(_verdict(numbers))
+        if certify is not None:
+            first, last = metric.certified_ratios_[[0, -1]]
+            say(f"proven: error {numbers['error']:.2%} on the folds, and no lambda from {first:.3g} to {last:.3g} of "
+                f"lambda_max has one that is lower by more than {numbers['selection_gap']:.2%}")  # fmt: skip
         say(f"wrote {str(output)!r}")
     return 0 if metric.converged_ and not late else 1
 
@@ -295,6 +318,10 @@ def _numbers(metric, n_points, scale, seconds):
     }
     if hasattr(metric, "best_score_"):
         told.update(lam_ratio=metric.lam_ratio_, right_votes=metric.best_score_)
+    if hasattr(metric, "selection_gap_"):
+        told.pop("right_votes")
+        told.update(error=1 - metric.best_score_, selection_gap=metric.selection_gap_,
+                    possible_ratios=metric.possible_ratios_)  # fmt: skip
     return told
 
 
@@ -396,6 +423,25 @@ def _hold_out(points, rows, share, seed, scale):
     scaling = ts.Scaling(scale).fit(points.X)
     rows, _, rows_test, _ = _split(rows, None, share, seed)
     return _Data(scaling.transform(points.X), rows=rows), _Data(rows=rows_test), scaling
+
+
+def _validation(file, data, points, rows, names, scaling, choice):
+    """Return the data of a file to validate with: points like those learned from, or comparisons of these."""
+    if file == "-" and data == "-":
+        raise InputError("validate='-': standard input holds the points already, give a file")
+    if rows is not None:
+        from triscreen.datasets import read_comparisons
+
+        return _Data(rows=read_comparisons(file, points.row_names, len(points.X)))
+    found = read(file, names=names, **choice)
+    if found.X.shape[1] != points.X.shape[1]:
+        raise InputError(
+            f"validate={file!r}: it has {found.X.shape[1]} features, {points.name} has {points.X.shape[1]}"
+        )
+    unseen = sorted(set(found.y.tolist()) - set(points.y.tolist()))
+    if unseen:
+        raise InputError(f"validate={file!r}: it has the label {unseen[0]!r}, which {points.name} has not")
+    return _Data(scaling.transform(found.X), found.y)
 
 
 def _split(X, y, share, seed):

@@ -36,6 +36,9 @@ class Facts(Mapping):
     frames : array of int
         Numbers of the lambdas that are shown.
     errors : array, shape (n_frames,)
+    band_lambdas, band_lower, band_upper : arrays, shapes (m + 1,), (m,), (m,)
+        Falling lambdas, and what the error of the optimal metric is at least and at most for every lambda between one
+        and the next (`triscreen.validation_bounds`).
     before, after : arrays, shapes (n_shown, 2) and (n_frames, n_shown, 2)
         The points in the plane, without the metric and with it.
     stops : array of int
@@ -66,6 +69,9 @@ class Facts(Mapping):
     sample_classes: np.ndarray | None = None
     frames: np.ndarray | None = None
     errors: np.ndarray | None = None
+    band_lambdas: np.ndarray | None = None
+    band_lower: np.ndarray | None = None
+    band_upper: np.ndarray | None = None
     before: np.ndarray | None = None
     after: np.ndarray | None = None
     stops: np.ndarray | None = None

@@ -42,9 +42,20 @@ class Plots:
         return ax
 
     def plot_errors(self, ax=None):
-        """Error on held-out points along the path (needs `triscreen.report.gather` with test points)."""
+        """Error on held-out points along the path (needs `triscreen.report.gather` with test points).
+
+        The band is what is proven of the error of every lambda: grey where none can be as good as the best.
+        """
         facts = self._with("errors")
         ax = self._along(ax, self.lambdas[facts.frames], facts.errors, "error", marker=".")
+        if facts.band_lambdas is not None:
+            lower, upper = (np.append(bound, bound[-1]) for bound in (facts.band_lower, facts.band_upper))
+            worse = lower > facts.band_upper.min()
+            for where, colour, text in ((~worse, "C0", "proven"), (worse, "0.5", "proven to be worse")):
+                shown = np.where(where, lower, np.nan), np.where(where, upper, np.nan)
+                ax.fill_between(facts.band_lambdas, *shown, step="post", color=colour, alpha=0.25, label=text, lw=0)
+        best = int(np.argmin(facts.errors))
+        ax.axvline(self.lambdas[facts.frames[best]], color="C3", linewidth=1, label="best")
         ax.axhline(facts.error_before, linestyle="--", color="0.5", label="Euclid")
         return ax
 

@@ -8,11 +8,13 @@ from math import inf
 
 import numpy as np
 
+from triscreen._utils.threads import deadline
 from triscreen._utils.validation import as_positive
-from triscreen.errors import InputError
+from triscreen.errors import InputError, OutOfTime
 from triscreen.path.facts import Facts
 from triscreen.report import maps as screening_maps
 from triscreen.selection import comparison_error, neighbour_error
+from triscreen.selection.bounds import comparison_bounds, votes_over
 
 _FRAMES, _POINTS = 60, 600
 # Maps solve the problem again at so many lambdas, at fewer from _MANY triplets on, and not at all from _MOST on.
@@ -68,6 +70,8 @@ def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None,
     facts, sample = _with_classes(facts, y)
     facts, error = _with_error(facts, X, y, X_test, y_test, comparisons_test)
     facts = _with_frames(facts, path, X[sample], error, end)
+    if error is not None and problem.triplets.lists_triplets:
+        facts = _with_band(facts, path, problem, (X, y, X_test, y_test), comparisons_test, end)
     triplets = problem.triplets
     if maps and len(path) > 1 and triplets.lists_triplets and triplets.n_triplets < _MOST:
         facts = _with_maps(facts, path, problem, end)
@@ -123,6 +127,19 @@ def _with_frames(facts, path, X, error, end):
         before=first.astype(np.float32),
         after=_turned_one_by_one([views[t] for t in frames], first),
     )
+
+
+def _with_band(facts, path, problem, data, comparisons_test, end):
+    """Return facts with bounds of the error between the lambdas too, if there is time for that."""
+    try:
+        with deadline(None if end == inf else max(end - time.perf_counter(), 1e-3)):
+            if facts.error_of == "comparisons":
+                bounds = comparison_bounds(path, data[0], comparisons_test, problem)
+            else:
+                bounds = votes_over(path, problem, *data, min(facts.k, len(data[0])))
+    except OutOfTime:
+        return replace(facts, left_out=[*facts.left_out, "the error between lambdas"])
+    return replace(facts, band_lambdas=bounds.lambdas, band_lower=bounds.lower, band_upper=bounds.upper)
 
 
 def _turned_one_by_one(views, last):

@@ -86,13 +86,19 @@ if (D.ranges) {
     (f) => [{ x: [[frameShare[f], frameShare[f]]] }, [1]]);
 }
 if (D.errors) {
+  // The band: what is proven of the error for every lambda, also between those that were solved.
+  const band = (D.band || []).map((run) => line([...run.x, ...run.x.slice().reverse()], [...run.upper, ...run.lower.slice().reverse()],
+    run.worse ? "worse for sure" : "proven", { fill: "toself", line: { width: 0 }, hoverinfo: "skip",
+      fillcolor: run.worse ? "rgba(128,128,128,0.28)" : "rgba(59,130,196,0.28)" }));
   add("chosen", "errors", "Error on what was not learned from",
-    D.error_said[0].toUpperCase() + D.error_said.slice(1) + ". Dashed: plain Euclidean distance.",
-    (f) => [[line(frameShare, D.errors, "learned", { mode: "lines+markers", line: { color: css("--accent") } }),
+    D.error_said[0].toUpperCase() + D.error_said.slice(1) + ". Dashed: plain Euclidean distance." + (D.band ? " The band is proven: there lies the " +
+      "error of the optimal metric for every lambda, solved or not; grey where none can be as good as the best." : ""),
+    (f) => [[...band, line(frameShare, D.errors, "learned", { mode: "lines+markers", line: { color: css("--accent") } }),
       line([frameShare[0], frameShare[frameShare.length - 1]], [D.error_before, D.error_before], "Euclid", { line: { dash: "dash", color: css("--soft") } }),
       dot(frameShare[f], D.errors[f])],
-    { xaxis: lambdaAxis, yaxis: { title: { text: "error" }, tickformat: ".1%", rangemode: "tozero" }, showlegend: false }],
-    (f) => [{ x: [[frameShare[f]]], y: [[D.errors[f]]] }, [2]]);
+    { xaxis: lambdaAxis, yaxis: { title: { text: "error" }, tickformat: ".1%", range: [0, 1.25 * Math.max(0.01, D.error_before, ...D.errors)] },
+      showlegend: false }],
+    (f) => [{ x: [[frameShare[f]]], y: [[D.errors[f]]] }, [2 + band.length]], D.band !== null);
 }
 add("chosen", "loss", "What is left of the loss",
   "Loss of the comparisons themselves. Where it no longer falls, a smaller lambda can only fit what is accidental.",

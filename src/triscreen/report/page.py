@@ -98,6 +98,7 @@ def numbers_of(path):
         "error_before": facts.error_before,
         "errors": None if errors is None else _short(errors),
         "best": None if errors is None else int(np.argmin(errors)),
+        "band": _band(path, facts),
     }
     if errors is not None:
         data["error_said"] = (
@@ -119,6 +120,24 @@ def numbers_of(path):
         top = np.argsort(-shares, kind="stable")[:_FEATURES]
         data["features"].append([[names[j], _short(shares[j])] for j in top])
     return data
+
+
+def _band(path, facts):
+    """Return the corners of what is proven of the error for every lambda, in runs of intervals that are alike."""
+    if facts.band_lambdas is None:
+        return None
+    shares, lower, upper = facts.band_lambdas / path.lambdas[0], facts.band_lower, facts.band_upper
+    worse = lower > upper.min()
+    runs = np.split(np.arange(len(lower)), 1 + np.flatnonzero(np.diff(worse)))
+    return [
+        {
+            "worse": bool(worse[run[0]]),
+            "x": _short(np.repeat(shares[run[0] : run[-1] + 2], 2)[1:-1]),
+            "lower": _short(np.repeat(lower[run], 2)),
+            "upper": _short(np.repeat(upper[run], 2)),
+        }
+        for run in runs
+    ]
 
 
 def _spectrum_and_weights(path, t, spread):
