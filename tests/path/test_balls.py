@@ -225,3 +225,24 @@ def test_ends_are_evaluated_once_and_bad_input_is_refused(tmp_path):
     assert loaded.ball(lam, problem).radius == path.ball(lam).radius
     alone = ts.solve_path(problem, n_lambdas=1)
     assert alone.ball(alone.lambdas[0]).radius >= 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(20))
+def test_between_two_lambdas_a_mixture_is_better_than_either(seed, tmp_path):
+    problem, rng = some_problem(seed)
+    if problem.lambda_max() == 0:
+        pytest.skip("M* is zero, or the prior, everywhere")
+    path = ts.solve_path(problem, ratio=0.8, n_lambdas=8, tol=1e-8)
+    ts.save(path, tmp_path / "a.path")
+    loaded = ts.load(tmp_path / "a.path")
+    for t in range(len(path) - 1):
+        lam = float(rng.uniform(*path.lambdas[[t + 1, t]]))
+        mixed, plain = path.at(lam), loaded.at(lam)
+        assert mixed.gap <= plain.gap * (1 + 1e-9) + plain.rounding
+        assert loaded.at(lam, problem).gap == mixed.gap
+        proof = problem.certificate(mixed.M, lam)
+        assert proof.gap <= mixed.gap * (1 + 1e-6) + proof.rounding + mixed.rounding + 1e-9 * mixed.primal
+        assert mixed.primal == pytest.approx(proof.primal, rel=1e-9)
+        exact = ts.solve(problem, lam, tol=1e-10, start=mixed.M, max_iter=3000)
+        assert mixed.primal - mixed.gap <= exact.primal * (1 + 1e-9) + mixed.rounding

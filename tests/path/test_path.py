@@ -285,7 +285,7 @@ def test_a_path_is_saved_and_loaded_bit_by_bit(tmp_path):
             assert (again.M(t) == path.M(t)).all()
             assert again[t].gap == path[t].gap
             assert again[t].screening == path[t].screening
-        assert again.at(0.9 * path.lambdas[0]).gap == path.at(0.9 * path.lambdas[0]).gap
+        assert again.at(0.9 * path.lambdas[0], case.problem).gap == path.at(0.9 * path.lambdas[0]).gap
         with pytest.raises(ts.InputError, match="pass the problem"):
             again.certify()
         assert [c.gap for c in again.certify(case.problem)] == [c.gap for c in path.certify()]

@@ -186,6 +186,11 @@ class Ball:
         return Ball((1 - t) * small.center + t * large.center, square, 0.0)
 
 
+def mixture_share(lam, above, below):
+    """Return p: how much of the metric at the lambda below there is in the mixture that stands for lam."""
+    return min(1.0, max(0.0, below * (above - lam) / (lam * (above - below)))) if above > below else 0.0
+
+
 def _products(M):
     """Rounding of an inner product of elements like this one, relative to their sizes."""
     return _SUM + M.size * U
@@ -224,8 +229,7 @@ class Between:
 
     def share(self, lam):
         """Return p: how much of the second end there is at a lambda."""
-        l1, l2 = self.first.lam, self.second.lam
-        return min(1.0, max(0.0, l2 * (l1 - lam) / (lam * (l1 - l2)))) if l1 > l2 else 0.0
+        return mixture_share(lam, self.first.lam, self.second.lam)
 
     def square(self, p):
         """Return the square of the radius at some shares."""

@@ -10,12 +10,12 @@ from triscreen._utils.display import html_table
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
-from triscreen.path.balls import Between, End
+from triscreen.path.balls import Between, End, mixture_share
 from triscreen.path.facts import Facts
 from triscreen.path.plots import Plots
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.gap import Gap
-from triscreen.problem.rounding import U
+from triscreen.problem.rounding import U, gap_error
 from triscreen.problem.units import FACTOR, LAMBDA, MATRIX, METRIC
 from triscreen.screening.spheres import Sphere
 from triscreen.solvers import Solution
@@ -294,16 +294,49 @@ class Path(Plots):
         meta = {name: getattr(self, name) for name in names}
         return Path(rows, basis=self._basis, outside=self._outside, guarantee=None, problem=problem, **meta)
 
-    def at(self, lam):
+    @single_threaded_blas()
+    def at(self, lam, problem=None):
         """Return the solution for any lambda between the first and the last, with its certified gap.
 
         It is the metric of the neighbour on the path whose gap at lam is the smaller one; with ``guarantee`` that is
-        at most so much everywhere.
+        at most so much everywhere. Where that gap is larger than tol and the problem is at hand, the mixture of both
+        neighbours is evaluated, a pass; its gap is some hundred times smaller.
+
+        Parameters
+        ----------
+        lam : float
+        problem : Problem, optional
+            Of a path from a file, for the mixture.
+
+        Returns
+        -------
+        Solution
         """
         lam = self._check_lam(lam)
         place = int(np.searchsorted(-self.lambdas, -lam))
         near = self._rows[max(0, place - 1) : place + 1]
-        return self._solution(min(near, key=lambda row: row.gap_at(lam) / row.scale_at(lam)), lam)
+        best = self._solution(min(near, key=lambda row: row.gap_at(lam) / row.scale_at(lam)), lam)
+        problem = self._problem if problem is None else self._check_problem(problem)
+        if len(near) < 2 or best.converged or problem is None or not problem.triplets.lists_triplets:
+            return best
+        mixed = self._mixture(lam, near, problem)
+        return mixed if mixed.gap + mixed.rounding < best.gap + best.rounding else best
+
+    def _mixture(self, lam, near, problem):
+        """Return the metric between two rows that stands for lam, evaluated over all triplets."""
+        above, below = near
+        inside, share = problem.units.into(lam, LAMBDA), mixture_share(lam, above.lam, below.lam)
+        elements = [problem.cone.element(problem.units.into(row.factor, FACTOR)) for row in near]
+        projection = problem.cone.project((1 - share) * elements[0] + share * elements[1])
+        evaluation = problem.evaluate(
+            projection.plus, problem.distances(projection.factor), inside, min(row.smoothing for row in near)
+        )
+        return Solution(
+            lam=lam, M=problem.from_core(projection.plus), primal=evaluation.primal, dual=evaluation.dual,
+            gap=evaluation.gap, rounding=gap_error(problem.rounding, evaluation, inside),
+            tol=self.tol if self.guarantee is None else self.guarantee, stopped_by="mixture", n_iter=0, passes=1.0,
+            seconds=0.0, history={}, screening=[], smoothing=evaluation.sums.smoothing, floor=above.floor,
+        )  # fmt: skip
 
     def _solution(self, row, lam):
         own = lam == row.lam
