@@ -86,12 +86,16 @@ def test_rounds_and_a_point_whose_class_is_not_there():
     assert model.error_lower_.min() >= 0.3 / 60
 
 
-def test_time_that_is_over_is_told():
+@pytest.mark.parametrize(("limit", "why"), [("seconds", "max_seconds"), ("solves", "max_lambdas")])
+def test_limits_are_told(limit, why, monkeypatch):
     X, y = data(3, 200)
-    with pytest.warns(ts.ConvergenceWarning, match=r"certify=0.001: it ended by max_seconds with a gap of"):
-        model = ts.TripletMetricCV(3, candidates=[None], cv=3, certify=0.001, max_seconds=0.3, n_jobs=1).fit(X, y)
+    run = Search.run
+    limits = (1e-9, None) if limit == "seconds" else (None, 1)
+    monkeypatch.setattr(Search, "run", lambda self, *given: run(self, *limits))
+    with pytest.warns(ts.ConvergenceWarning, match=rf"certify=1e-06: it ended by {why} with a gap of"):
+        model = ts.TripletMetricCV(3, candidates=[None], cv=3, certify=1e-6, n_jobs=1).fit(X, y)
     assert model.possible_ratios_
-    assert model.selection_gap_ > 0.001
+    assert model.selection_gap_ > 1e-6
     assert model.components_.shape == (3, 3)
 
 

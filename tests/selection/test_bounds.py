@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import triscreen as ts
-from held_out import some_data, some_problem, votes
+from held_out import compare, some_data, some_problem
 from triscreen._kernels.certain import certain_votes
 from triscreen.path import balls
 from triscreen.selection import judge
@@ -14,41 +14,22 @@ from triscreen.selection import judge
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def one_run(seed, n_lambdas=8, tries=2, ratio=None):
-    """Return (decided predictions that were compared, how many decisions or bounds were wrong, all)."""
-    rng, X, y, X_val, y_val = some_data(seed)
-    problem = some_problem(rng, X, y)
-    if problem.lambda_max() == 0:
-        return 0, 0, 0
-    k = int(rng.integers(1, 6))
-    path = ts.solve_path(problem, ratio=ratio or float(rng.choice([0.5, 0.8, 0.95])), n_lambdas=n_lambdas, tol=1e-7)
-    bounds = ts.validation_bounds(path, X, y, X_val, y_val, k)
-    compared = wrong = total = 0
-    for _ in range(tries):
-        t = int(rng.integers(max(1, len(path) - 1)))
-        low, high = path.lambdas[min(t + 1, len(path) - 1)], path.lambdas[t]
-        lam = float(rng.choice([low, high, rng.uniform(low, high)]))
-        exact = ts.solve(problem, lam, tol=1e-11, start=path.at(lam).M, max_iter=3000)
-        found, clear = votes(exact.M, X, y, X_val, k)
-        outcome = bounds.outcomes[min(t, len(bounds.outcomes) - 1)]
-        right = found == y_val
-        wrong += np.count_nonzero(clear & (((outcome > 0) & ~right) | ((outcome < 0) & right)))
-        compared += np.count_nonzero((outcome != 0) & clear)
-        total += len(outcome)
-        lower, upper = bounds.at(lam)
-        wrong += not lower <= upper
-        wrong += bool(clear.all() and not lower - 1e-12 <= np.mean(~right) <= upper + 1e-12)
-    return compared, wrong, total
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_decided_predictions_are_right(seed):
-    assert one_run(seed)[1] == 0
+    assert compare(seed)[1] == 0
 
 
 def test_much_is_decided():
-    runs = np.array([one_run(seed) for seed in range(60, 80)]).sum(axis=0)
+    runs = np.array([compare(seed) for seed in range(60, 80)]).sum(axis=0)
     assert runs[0] > 0.3 * runs[2]
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_a_hundred_thousand_decisions(part):
+    runs = np.array([compare(seed, 10, 16, queries=250) for seed in range(1000 + 12 * part, 1012 + 12 * part)])
+    compared, wrong, _ = runs.sum(axis=0)
+    assert wrong == 0
+    assert compared > 20_000
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -95,7 +76,7 @@ def test_what_is_wrong_would_show(broken, monkeypatch):
         monkeypatch.setattr(judge, "certain_votes", fewer)
     else:
         monkeypatch.setattr(balls.Between, "__init__", init)
-    assert sum(one_run(seed, n_lambdas=3, ratio=0.03)[1] for seed in (*range(125, 160), 198, 327))
+    assert sum(compare(seed, n_lambdas=3, ratio=0.03)[1] for seed in (*range(125, 160), 198, 327))
 
 
 def data():
