@@ -1,10 +1,11 @@
 """The validation error of every lambda: how much of it is decided, what a proven choice takes, and leave-one-out.
 
-    python benchmarks/selection.py bounds|select|cv [--data NAME ...]
+    python benchmarks/selection.py bounds|select|cv|figure [--data NAME ...]
 
 bounds: the bounds of a path at 0.9 and 0.99 beside the path. select: the best lambda over five decades to within eps,
 from a path of 18 lambdas, with balls between two ends and with balls from one end alone (of the nearer one, as for
-linear classifiers). cv: `TripletMetricCV(certify=eps)` beside the same fit without, one start.
+linear classifiers). cv: `TripletMetricCV(certify=eps)` beside the same fit without, one start. figure: what is proven
+of the error, before a selection and after it, as docs/figures/selection.svg.
 
 A tenth of the points is held out (cv: five folds); three neighbours vote. Seconds are the processor's, one thread. Data
 sets of the paper are read from the folder TRISCREEN_DATA; what is missing is skipped.
@@ -137,7 +138,33 @@ def cv(name):
               f"{model.selection_gap_:7.4f} {len(model.possible_ratios_):5d}", flush=True)  # fmt: skip
 
 
+def figure(name):
+    from matplotlib import pyplot
+
+    problem, data = made(name)
+    path = ts.solve_path(problem, lambdas=problem.lambda_max() * np.geomspace(1, 1e-5, 40))
+    found = ts.select(path, bounds := ts.validation_bounds(path, *data), 0.01)
+    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.2), sharey=True, layout="constrained")
+    for ax, shown, title in ((axes[0], bounds, "40 solutions"), (axes[1], found.bounds, "and a selection to 0.01")):
+        lower, upper = (np.append(bound, bound[-1]) for bound in (shown.lower, shown.upper))
+        worse = lower > found.error - 0.01 if shown is found.bounds else lower > upper.min()
+        for where, colour, text in ((~worse, "C0", "may be best"), (worse, "0.6", "proven not to be better")):
+            band = np.where(where, lower, np.nan), np.where(where, upper, np.nan)
+            ax.fill_between(
+                shown.lambdas / path.lambdas[0], *band, step="post", color=colour, alpha=0.4, lw=0, label=text
+            )
+        ax.set(xscale="log", title=f"{name}: {title}", xlabel="lambda / lambda_max", ylim=(0, 3 * found.error + 0.05))
+        ax.invert_xaxis()
+    axes[1].plot(found.lam / path.lambdas[0], found.error, "C3o", label="chosen")
+    axes[1].legend(fontsize="small")
+    axes[0].set_ylabel("error of held-out points")
+    target = Path(__file__).resolve().parents[1] / "docs/figures/selection.svg"
+    figure.savefig(target, metadata={"Date": None})
+    print(target.name, found)
+
+
 PARTS = {
+    "figure": (figure, ""),
     "bounds": (bounds, f"{'':14s} {'ratio':>5s} {'lambdas':>7s} {'path, s':>8s} {'bounds, s':>9s} {'decided':>8s} "
                        f"{'best error':>16s}"),
     "select": (select, f"{'':14s} {'eps':>5s} {'balls':>9s} {'path, s':>8s} {'more, s':>8s} {'solved':>7s} "
