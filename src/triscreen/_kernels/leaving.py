@@ -1,4 +1,4 @@
-"""What the sum of all H loses when a point leaves, or a comparison does: dA = A before - A after.
+"""What the sum of all H loses when a point leaves, or a comparison does: dA = A before - A after; rows of a Hessian.
 
 Alphas are clip((1 - margin) / smoothing, 0, 1) at one metric, for triplets that leave and for those that come in their
 place; those that stay keep theirs, so that only the pairs of the others are looked at. ``out`` gets dA, one for each
@@ -164,3 +164,27 @@ def leave_listed(
             facts[u, 3] += a
         if not flat:
             _mirror(out[u])
+
+
+@compiled(fastmath=SUMS)
+def quadratic_rows(X, dist, first, second, positive, negative, weights, smoothing, rows, columns, scale, out):
+    """out[m] = sqrt(w/s) H of the m-th triplet with 0 < alpha < 1, at some places of it; returns how many there are.
+
+    weights: of every triplet, or empty; rows, columns, scale: the places, and what entries there are multiplied by.
+    """
+    m, dim = 0, X.shape[1]
+    u, v = np.empty(dim), np.empty(dim)
+    for t in range(positive.size):
+        p, n = positive[t], negative[t]
+        b = 1.0 - (dist[n] - dist[p])
+        if not 0.0 < b < smoothing:
+            continue
+        for c in range(dim):
+            u[c] = X[first[n], c] - X[second[n], c]
+            v[c] = X[first[p], c] - X[second[p], c]
+        root = sqrt((weights[t] if weights.size > 0 else 1.0) / smoothing)
+        for e in range(rows.size):
+            i, j = rows[e], columns[e]
+            out[m, e] = root * scale[e] * (u[i] * u[j] - v[i] * v[j])
+        m += 1
+    return m

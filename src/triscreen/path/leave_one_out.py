@@ -37,7 +37,7 @@ from triscreen.triplets.leaving import leaving_points
 # Where more points than this may be among the k nearest, for each of these, a ball is too large to say anything.
 _MANY = 16
 _AT_ONCE = 256  # predictions between two looks for Ctrl-C
-_TOL = 1e-10  # relative gap of a solve
+_TOLS = 1e-6, 1e-8, 1e-10  # relative gaps of a solve, one after the other until the vote is decided
 OPEN, BY_BALL, BY_STEPS, BY_SOLVE = range(4)
 
 
@@ -104,14 +104,14 @@ def leave_one_out(path, t, X, y, k, problem):
     if k > len(X) - 1:
         raise InputError(f"k={k}: without one, X has {len(X) - 1} points, so k must be at most that")
     leaving = leaving_points(problem.triplets, as_points(given, narrow=True), codes, problem.threads)
-    solution = sharpened(path, t, problem)
-    with progress("leave one out", len(X)) as show:
-        search = _Search(problem, solution, leaving, X, codes, len(classes), k)
-        try:
+    search = None
+    try:
+        with progress("leave one out", len(X)) as show:
+            search = _Search(problem, sharpened(path, t, problem), leaving, X, codes, len(classes), k)
             search.run(show)
-        except KeyboardInterrupt:
-            message = "leave_one_out was interrupted; what was decided so far is the .result"
-            raise Interrupted(message, search.result(classes, time.perf_counter() - begin)) from None
+    except KeyboardInterrupt:
+        result = None if search is None else search.result(classes, time.perf_counter() - begin)
+        raise Interrupted("leave_one_out was interrupted; what was decided so far is the .result", result) from None
     return search.result(classes, time.perf_counter() - begin)
 
 
@@ -175,15 +175,20 @@ class _Search:
             return self._by_metric(unit, N)
         prior = None if problem.prior is None else problem.prior.matrix
         part = Problem(self.X, triplets, problem.loss, problem.cone.name, problem.threads.n_jobs, prior=prior)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the ball has the gap that was reached
-            sol = solve(part, self.lam, tol=_TOL, start=problem.from_core(whole.M))
-        self.n_steps[unit] += sol.n_iter
-        end = End.of(part, part.to_core(sol.M)[0], part.units.into(self.lam, LAMBDA), sol.smoothing)
-        ball = end.ball(end.lam, None if part.prior is None else part.prior.core)
-        center, radius = self._as_core(part, ball.center), part.units.out(ball.radius, METRIC)
-        found = self.votes.decide_one(unit, center, problem.units.into(radius, METRIC))
-        return found if found >= 0 else self._by_metric(unit, self._as_core(part, end.M))
+        start = problem.from_core(whole.M)
+        for tol in _TOLS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the ball has the gap that was reached
+                sol = solve(part, self.lam, tol=tol, start=start)
+            self.n_steps[unit] += sol.n_iter
+            end = End.of(part, part.to_core(sol.M)[0], part.units.into(self.lam, LAMBDA), sol.smoothing)
+            ball = end.ball(end.lam, None if part.prior is None else part.prior.core)
+            center, radius = self._as_core(part, ball.center), part.units.out(ball.radius, METRIC)
+            found = self.votes.decide_one(unit, center, problem.units.into(radius, METRIC))
+            if found >= 0:
+                return found
+            start = sol
+        return self._by_metric(unit, self._as_core(part, end.M))
 
     def _as_core(self, part, element):
         """Return an element of another problem's core as one of ours."""

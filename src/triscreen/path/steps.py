@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from triscreen._kernels.leaving import quadratic_rows
 from triscreen.path.balls import End
 from triscreen.problem.rounding import U
 from triscreen.screening.fixing import fix_by_difference
@@ -188,17 +189,17 @@ class System:
             return H
         part, pairs = triplets.restrict(selection)
         points = part.points if V is None else part.points @ V
-        delta, dist = points[part.first] - points[part.second], dist[pairs]
-        squares = (delta[:, self._places[0]] * delta[:, self._places[-1]]) * self._scale
         positive, negative = part.pair_numbers(np.ones(part.n_triplets, dtype=bool))
-        alpha = (1.0 - (dist[negative] - dist[positive])) / gamma
-        bent = np.flatnonzero((alpha > 0) & (alpha < 1))
-        weights = np.full(part.n_triplets, 1.0 / gamma) if part.weights is None else part.weights / gamma
+        dist, weights = dist[pairs], np.empty(0) if part.weights is None else part.weights
         step = max(1, _BLOCK // max(1, len(self._scale)))
-        for start in range(0, len(bent), step):
-            some = bent[start : start + step]
-            Z = (squares[negative[some]] - squares[positive[some]]) * np.sqrt(weights[some])[:, None]
-            H += Z.T @ Z
+        Z = np.empty((min(step, part.n_triplets), len(self._scale)))
+        for start in range(0, part.n_triplets, step):
+            some = slice(start, start + step)
+            count = quadratic_rows(
+                points, dist, part.first, part.second, positive[some], negative[some], weights[some], gamma,
+                self._places[0], self._places[-1], self._scale, Z,
+            )  # fmt: skip
+            H += Z[:count].T @ Z[:count]
         return H
 
     def directions(self, gradients):

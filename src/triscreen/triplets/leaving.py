@@ -229,8 +229,8 @@ def leaving_points(triplets, X, codes, threads):
     first_ones = in_blocks(same[:, :k], other[:, :k])
     if not all(map(np.array_equal, _pairs(T), _pairs(first_ones))):
         raise InputError(
-            f"the path's triplets are not those of ts.knn_triplets(X, y, k={k}): leave_one_out chooses neighbours anew, "
-            "so X and y must be those that the triplets were made from, without neighbors="
+            f"the path's triplets are not those of ts.knn_triplets(X, y, k={k}): leave_one_out chooses neighbours "
+            "anew, so X and y must be those that the triplets were made from, without neighbors="
         )
     return LeavingPoints(wide.over(T.points), k)
 
