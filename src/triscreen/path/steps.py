@@ -19,10 +19,10 @@ from triscreen.problem.rounding import U
 from triscreen.screening.fixing import fix_by_difference
 from triscreen.solvers.bb import BarzilaiBorwein
 
-# Newton steps at most; a relative gap that makes further ones pointless.
-_STEPS, _TOL = 25, 1e-13
+# Newton steps at most, gradient steps between two of them; a relative gap that makes further ones pointless.
+_STEPS, _BETWEEN, _TOL = 60, 2, 1e-13
 # The ball around the solution, in lengths of the first step; how much larger the next one is, and how often.
-_AROUND, _LARGER, _TRIES = 2.0, 4.0, 3
+_AROUND, _LARGER, _TRIES = 2.0, 4.0, 6
 # Numbers of the system at most, and of the quadratic triplets at a time.
 _LARGEST, _BLOCK = 1 << 22, 1 << 22
 
@@ -117,20 +117,25 @@ class Around:
                 direction = System(engine.cone, engine.triplets, now.dist, now, lam, eta).directions(
                     now.gradient(lam)[None]
                 )[0]
-            before, gradient = now, now.gradient(lam)
-            now = self._towards(now, now.M + direction, search)
-            eta = search._next_eta(now.M - before.M, now.gradient(lam) - gradient, lam, eta, 1)
-            direction = None
+            before, now = now, self._towards(now, now.M + direction, search)
+            eta, direction = self._eta(before, now, eta, 1), None
             if not self._holds(now.M):
                 return taken, -1, now.M, True
             found = self._vote(now, decide)
             if found >= 0 or now.gap <= _TOL * now.scale:
                 return taken, found, now.M, False
-            # A step of projected gradient finds directions that M lacks.
-            now = self._towards(now, now.M - eta * now.gradient(lam), search)
+            for number in range(_BETWEEN):  # steps of projected gradient find directions that M lacks
+                before = now
+                now = self._towards(now, now.M - eta * now.gradient(lam), search)
+                eta = self._eta(before, now, eta, number)
             if not self._holds(now.M):
                 return taken, -1, now.M, True
         return taken, -1, now.M, False
+
+    def _eta(self, before, now, eta, number):
+        """Return the size of the next gradient step."""
+        change = now.gradient(self.lam) - before.gradient(self.lam)
+        return BarzilaiBorwein._next_eta(now.M - before.M, change, self.lam, eta, number)
 
     def _towards(self, now, goal, search):
         """Return the evaluation at the goal, projected, or lower on the way there; the same one if it is no way."""
