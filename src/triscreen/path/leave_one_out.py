@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triscreen._kernels.certain import certain_classes
+from triscreen._kernels.left_out import certain_classes
 from triscreen._utils.progress import progress
 from triscreen._utils.threads import chunk_bounds, single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_points

@@ -85,8 +85,8 @@ class Without:
         """Return (centres, radii) of balls that hold the optimum without each of some units."""
         end, lam = self.end, self.lam
         change, error = self.change(units)
-        C = end.C - change.A / lam
-        dC = (end.dH + error) / lam + end.prior_error
+        C, dC = end.lagrangian(lam, None if self.problem.prior is None else self.problem.prior.core)
+        C, dC = C - change.A / lam, dC + error / lam
         slack = end.slack + (0.0 if self.problem.loss.gamma > 0 else self.smoothing) * change.spread * (1 + 1e-9)
         return ball_of(lam, end.M, C, slack, end.dM, dC)
 
