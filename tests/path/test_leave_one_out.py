@@ -137,6 +137,21 @@ def test_balls_are_no_larger_than_they_must_be():
     assert max(max(distances(seed)) for seed in range(16)) > 0.7
 
 
+@pytest.mark.parametrize("broken", ["votes", "zones"])
+def test_steps_that_are_wrong_would_show(broken, monkeypatch):
+    """Ends of no radius, or triplets that are fixed beyond the ball that they keep their zones in."""
+    if broken == "votes":
+        decide = leave_one_out.Votes.decide_one
+        monkeypatch.setattr(
+            leave_one_out.Votes, "decide_one", lambda self, unit, center, radius: decide(self, unit, center, 0.0)
+        )
+    else:
+        selection = steps.Steps.selection
+        monkeypatch.setattr(steps.Steps, "selection", lambda self, radius: selection(self, 1e-9))
+        monkeypatch.setattr(steps.Around, "_holds", lambda self, M: True)
+    assert sum(len(one_run(seed)[1]) for seed in (7, 11, 12, 16, 19, 20, 21, 22, 23))
+
+
 @pytest.mark.parametrize("broken", ["radius", "next", "own", "half"])
 def test_what_is_wrong_would_show(broken, monkeypatch):
     """Balls of no size, neighbours that do not move up, or triplets that stay: predictions would be wrong."""

@@ -72,7 +72,7 @@ class Steps:
 
     def selection(self, radius):
         """Return (what may leave its zone within some distance of the solution, a distance no smaller)."""
-        floor = 1e-12 * float(np.linalg.norm(self.whole.M)) + 1e-300
+        floor = 1e-9 * float(np.linalg.norm(self.whole.M)) + 1e-300
         level = int(np.ceil(2 * np.log2(max(radius, floor))))
         radius = 2.0 ** (0.5 * level) * (1 + 1e-9)
         if level not in self._selections:
@@ -147,7 +147,8 @@ class Around:
         return search.accept(self.engine, self.lam, now, trial, dist, slope, now.objective)[0]
 
     def _holds(self, M):
-        return float(np.linalg.norm(M - self.center)) * (1 + 1e-9) <= self.radius
+        doubt = 2 * self.engine.rounding.element(M)  # of M and the centre
+        return float(np.linalg.norm(M - self.center)) * (1 + 1e-9) + doubt <= self.radius
 
     def _vote(self, now, decide):
         end = End.at(self.engine, now, self.lam)
