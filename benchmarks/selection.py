@@ -164,7 +164,8 @@ def loo(name):
         votes, each = timed(lambda some=some, lam=lam, M=M: [refit(X, y, i, lam, M) for i in some])
         whole, other = each / len(some) * len(X), np.count_nonzero(np.array(votes) != found.predictions[some])
         print(f"{name:14s} {lam / path.lambdas[0]:8.2g} max {found.error:7.4f} {found.n_solves / len(X):12.1%} "
-              f"{found.n_refits:10d} {seconds:8.2f} {whole:9.1f} {whole / seconds:7.0f} {other:9d}", flush=True)  # fmt: skip
+              f"{found.n_refits:10d} "
+              f"{seconds:8.2f} {whole:9.1f} {whole / seconds:7.0f} {other:9d}", flush=True)  # fmt: skip
 
 
 PARTS = {
