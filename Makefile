@@ -27,13 +27,14 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 # The long runs, an hour in all: 50 million screening decisions at every scale, kills and damages of checkpoints, files
-# of every kind fuzzed, signals at every moment, how soon long work ends.
+# of every kind fuzzed, signals at every moment, how soon long work ends, points left out against refits.
 nightly: $(STAMP)
 	$(BIN)/python tests/screening/safety.py
 	$(BIN)/python tests/attack_checkpoints.py
 	$(BIN)/python tests/cli/fuzz_files.py 5000
 	$(BIN)/python tests/cli/sweep_signals.py 60
 	$(BIN)/python tests/solvers/attack_interrupts.py
+	$(BIN)/python tests/leaving_out.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

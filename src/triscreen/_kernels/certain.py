@@ -67,6 +67,24 @@ def _comes_first(a, b, i, j, delta, d1, d2, s, doubt, lower, upper, some, twins,
     return _nearer(d1[a], d2[a], d1[b], d2[b], s[a], s[b], dot, off, trace, s1, s2, k, off1, off2)
 
 
+@inner()
+def outcome(sure, maybe, left, open_ones, y):
+    """1 where the vote is y for sure, -1 where it is another one, else 0.
+
+    sure, maybe: votes of each class that are certain, and that may come; ``left`` of the ``open_ones`` will.
+    """
+    right, wrong = True, False
+    least = sure[y] + max(0, left - (open_ones - maybe[y]))
+    largest = sure[y] + min(left, maybe[y])
+    for c in range(sure.size):
+        if c != y:
+            other_most = sure[c] + min(left, maybe[c])
+            other_least = sure[c] + max(0, left - (open_ones - maybe[c]))
+            right &= least > other_most or (least == other_most and y < c)
+            wrong |= other_least > largest or (other_least == largest and c < y)
+    return 1 if right else -1 if wrong else 0
+
+
 @compiled()
 def near_enough(inner, inner_metric, lengths, lengths_metric, own, own_metric, radius, error, n_neighbors, counts, out):
     """Find the points that may be among the nearest of each query under any metric within radius of one; how many.
@@ -227,16 +245,7 @@ def certain_votes(
                 else:
                     maybe[codes[some[a]]] += 1
                     open_ones += 1
-            right, wrong = True, False
-            least = sure[y] + max(0, votes - (open_ones - maybe[y]))
-            largest = sure[y] + min(votes, maybe[y])
-            for c in range(n_classes):
-                if c != y:
-                    other_most = sure[c] + min(votes, maybe[c])
-                    other_least = sure[c] + max(0, votes - (open_ones - maybe[c]))
-                    right &= least > other_most or (least == other_most and y < c)
-                    wrong |= other_least > largest or (other_least == largest and c < y)
-            out[q] = 1 if right else -1 if wrong else 0
+            out[q] = outcome(sure, maybe, votes, open_ones, y)
         kept_counts[q] = 0
         if out[q] == 0:
             kept_counts[q] = left

@@ -11,6 +11,7 @@ from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
 from triscreen.path.balls import Between, End, mixture_share
+from triscreen.path.each_point import EachPoint
 from triscreen.path.facts import Facts
 from triscreen.path.plots import Plots
 from triscreen.problem.cones import components_of, make_cone
@@ -180,7 +181,7 @@ def _last(proven, inside, end):
     return found if proven(found) else inside
 
 
-class Path(Plots):
+class Path(Plots, EachPoint):
     """Certified metrics along a path of falling lambdas; made by `solve_path`.
 
     Attributes
