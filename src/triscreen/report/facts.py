@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 
+from triscreen._utils.progress import silent
 from triscreen._utils.threads import deadline
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError, OutOfTime
@@ -132,7 +133,7 @@ def _with_frames(facts, path, X, error, end):
 def _with_band(facts, path, problem, data, comparisons_test, end):
     """Return facts with bounds of the error between the lambdas too, if there is time for that."""
     try:
-        with deadline(None if end == inf else max(end - time.perf_counter(), 1e-3)):
+        with silent(), deadline(None if end == inf else max(end - time.perf_counter(), 1e-3)):
             if facts.error_of == "comparisons":
                 bounds = comparison_bounds(path, data[0], comparisons_test, problem)
             else:
