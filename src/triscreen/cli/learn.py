@@ -123,15 +123,15 @@ def path(
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
     import triscreen as ts
 
-    rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     from triscreen.cli.story import Story  # what is slow to import, once the data is good
     from triscreen.path.api import AUTO  # with tubes however small it is: what is irrelevant is part of the story
     from triscreen.report import gather, write_report
 
     if validate is None:
-        learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
+        learned, held_out, scaling = hold_out(points, rows, test_share, seed, scale.value)
     else:
-        learned, _, scaling = _hold_out(points, rows, 0, seed, scale.value)
+        learned, _, scaling = hold_out(points, rows, 0, seed, scale.value)
         choice = {"label": label, "drop": drop, "header": header, "quiet": quiet}
         held_out = _validation(validate, data, points, rows, names, scaling, choice)
     wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
@@ -140,7 +140,7 @@ def path(
         with about(points.name):
             return estimate(plan_of_path(test_share), *wanted, json, start is not None)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
-        problem = _problem(*wanted, start)
+        problem = make_problem(*wanted, start)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
@@ -151,6 +151,11 @@ def path(
         begun = None if problem.prior is None else prior
         found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
                               factor=scaling.factor_)  # fmt: skip
+        found.recipe["command"] = {
+            "label": label, "names": names, "drop": drop, "header": header, "comparisons": comparisons is not None,
+            "k": k, "triplets": triplets.value, "scale": scale.value, "gamma": gamma, "cone": cone.value,
+            "prior": prior, "test_share": 0.0 if validate is not None else test_share, "seed": seed,
+        }  # fmt: skip
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
@@ -239,7 +244,7 @@ def fit(
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
     import triscreen as ts
 
-    rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names, cone.value)
@@ -390,7 +395,7 @@ def _folder(checkpoint, output):
     return Path(f"{output}.checkpoint")
 
 
-def _read(data, comparisons, names, **choice):
+def read_data(data, comparisons, names, **choice):
     """Return (comparisons as rows of points, or None; the points)."""
     from triscreen.datasets import read_comparisons
 
@@ -411,16 +416,16 @@ class _Data:
     rows: object = None
 
 
-def _hold_out(points, rows, share, seed, scale):
-    """Return (data to learn from, data held out, scaling): all scaled as what is learned from."""
+def hold_out(points, rows, share, seed, scale, known=None):
+    """Return (data to learn from, data held out, scaling): all scaled as what is learned from; or as facts know."""
     import triscreen as ts
 
     if rows is None:
         X, y, X_test, y_test = _split(points.X, points.y, share, seed)
-        scaling = ts.Scaling(scale).fit(X)
+        scaling = _as_known(ts.Scaling(scale).fit(X), known)
         X_test = None if X_test is None else scaling.transform(X_test)
         return _Data(scaling.transform(X), y), _Data(X_test, y_test), scaling
-    scaling = ts.Scaling(scale).fit(points.X)
+    scaling = _as_known(ts.Scaling(scale).fit(points.X), known)
     rows, _, rows_test, _ = _split(rows, None, share, seed)
     return _Data(scaling.transform(points.X), rows=rows), _Data(rows=rows_test), scaling
 
@@ -444,6 +449,13 @@ def _validation(file, data, points, rows, names, scaling, choice):
     return _Data(scaling.transform(found.X), found.y)
 
 
+def _as_known(scaling, facts):
+    """Return a scaling with the numbers that facts have, where these fit: a mean may round elsewhere."""
+    if facts is not None and facts.shift is not None and facts.shift.shape == scaling.shift_.shape:
+        scaling.shift_, scaling.factor_ = facts.shift, facts.factor
+    return scaling
+
+
 def _split(X, y, share, seed):
     """Return (X, y, X_test, y_test), the last two None where nothing is held out; y may be None."""
     if share == 0 or len(X) < 2:
@@ -462,17 +474,24 @@ def _split(X, y, share, seed):
     return X, y, X_test, y_test
 
 
-def _problem(data, kind, k, gamma, cone, jobs, budget, start):
+def points_of_neighbours(data, start, cone):
+    """Return the points where neighbours are chosen: where Euclidean distance is that of the start."""
+    from triscreen.estimators.starts import make_start, moved
+
+    identity = isinstance(start, str) and start == "identity"
+    return data.X if identity else moved(data.X, make_start(start, data.X, data.y, cone))
+
+
+def make_problem(data, kind, k, gamma, cone, jobs, budget, start):
     """Return the problem of labelled points, or of comparisons, with a start as its prior."""
-    from triscreen.estimators.starts import make_start, moved, scaled_start
+    from triscreen.estimators.starts import make_start, scaled_start
     from triscreen.problem import Problem
     from triscreen.problem.losses import loss_of
     from triscreen.triplets import given_triplets, labelled_triplets
 
     loss, N = loss_of(gamma), make_start(start, data.X, data.y, cone)
     if data.rows is None:
-        Z = data.X if isinstance(start, str) and start == "identity" else moved(data.X, N)
-        T = labelled_triplets(Z, data.y, kind, k, n_jobs=jobs)
+        T = labelled_triplets(points_of_neighbours(data, start, cone), data.y, kind, k, n_jobs=jobs)
     else:
         T = given_triplets(data.rows)
     N, _ = scaled_start(N, data.X, T, loss, jobs)

@@ -424,9 +424,10 @@ class Problem(Engine):
         return self._bytes_of_points(cone) + triplets.bytes_needed(dim=self.n_features, n_jobs=n_jobs, rows=rows)
 
     def _bytes_of_points(self, cone):
-        # The points, centred, embedded, rows of the Laplacian; and what solvers and paths keep in the size of M.
+        # The points, centred, embedded, rows of the Laplacian; X as given, which `verify` wants to see unchanged; and
+        # what solvers and paths keep in the size of M.
         n, dim = self.n_points, self.n_features
-        return 8 * (6 * n * dim + self._elements * dim * (dim if cone.name == "psd" else 1))
+        return 8 * (7 * n * dim + self._elements * dim * (dim if cone.name == "psd" else 1))
 
     def check_one_by_one(self, what):
         """Refuse what needs numbers for each triplet if the memory budget does not allow them."""

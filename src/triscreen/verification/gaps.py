@@ -22,7 +22,7 @@ F, K and the alphas come from floating point and need no trust: M~ and G are pos
 made, without a verified eigendecomposition. F is a factor of the M that is asked about, and |M - M~| is told. For the
 diagonal cone F and K are diagonal, and so are A and C. The same two inequalities give a ball that holds the optimum,
 |M* - (M~ + C)/2|^2 <= (sum_t w_t s + <G, M~>)/lam + |M~ - C|^2/4, and `margins_in` says what every metric in a ball
-makes of three points: the decision of a screening rule, or which of two points is nearer.
+makes of three points.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ import numpy as np
 
 from triscreen._utils.validation import as_alpha, as_numbers, as_positive, shortened
 from triscreen.errors import InputError
+from triscreen.verification.balls import BITS, dot, floats, high, load_flint, low
 
-BITS = 128  # of the middles of balls; any number is safe
 MOST = 100_000_000  # triplets that are looked at one by one: about a microsecond each
 _CHUNK = 1 << 18  # triplets at a time
 _FLOOR = 1e-3  # with a prior, a gap is relative to this share of the loss of M = 0 at least
@@ -150,29 +150,29 @@ class Verifier:
     def _proven(self, M, F, lam, slack, dual, A):
         """Put gap, primal and ball together; slack = sum_t w_t s, dual = sum_t w_t (a - (g/2) a^2)."""
         N = np.zeros(self.shape) if self.prior is None else self.prior
-        K = self._root(-(_floats(A) + lam * self._square(N)))
+        K = self._root(-(floats(A) + lam * self._square(N)))
         (M, N), (F, K) = (self._exact(self._square(m)) for m in (M, N)), (self._exact(m) for m in (F, K))
         near, G, one = F * F.transpose(), K * K.transpose(), self.flint.arb(lam)
         C = N + (A + G) / one
-        rest, outside = slack + _dot(G, near), _dot(near - C, near - C)
+        rest, outside = slack + dot(G, near), dot(near - C, near - C)
         gap = rest + one / 2 * outside
-        primal = slack + dual - _dot(A, near) + one / 2 * _dot(near - N, near - N)
-        scale = _low(abs(primal))
+        primal = slack + dual - dot(A, near) + one / 2 * dot(near - N, near - N)
+        scale = low(abs(primal))
         if self.prior is not None:
-            scale = max(scale, _low(_FLOOR * self._total() * self._loss(self.flint.arb(1))))
-        moved = _dot(M - near, M - near).sqrt()
-        middle = _floats((near + C) / 2)
+            scale = max(scale, low(_FLOOR * self._total() * self._loss(self.flint.arb(1))))
+        moved = dot(M - near, M - near).sqrt()
+        middle = floats((near + C) / 2)
         off = self._exact(middle) - (near + C) / 2
-        radius = (rest / one + outside / 4).sqrt() + _dot(off, off).sqrt()
+        radius = (rest / one + outside / 4).sqrt() + dot(off, off).sqrt()
         return Verification(
             lam=lam,
-            gap=_high(gap),
-            gap_low=max(0.0, _low(gap)),
-            rel_gap=_high(self.flint.arb(_high(gap)) / scale) if scale > 0 else math.inf,
-            primal=(_low(primal), _high(primal)),
-            moved=_high(moved),
-            radius=_high((2 * gap / one).sqrt() + moved),
-            ball=Ball(np.diag(middle).copy() if self.diagonal else middle, _high(radius)),
+            gap=high(gap),
+            gap_low=max(0.0, low(gap)),
+            rel_gap=high(self.flint.arb(high(gap)) / scale) if scale > 0 else math.inf,
+            primal=(low(primal), high(primal)),
+            moved=high(moved),
+            radius=high((2 * gap / one).sqrt() + moved),
+            ball=Ball(np.diag(middle).copy() if self.diagonal else middle, high(radius)),
             n_triplets=self.triplets.n_triplets,
         )
 
@@ -184,8 +184,8 @@ class Verifier:
             D = [sum(((p - q) * (p - q) for p, q in zip(G[i], G[j], strict=True)), arb(0))
                  for i, j in zip(first.tolist(), second.tolist(), strict=True)]  # fmt: skip
             given = None if alpha is None else alpha[start : start + len(pos)]
-            more, most, weights = self._sweep(D, pos, neg, w, given, smoothing)
-            slack, dual = slack + more, dual + most
+            more, gain, weights = self._sweep(D, pos, neg, w, given, smoothing)
+            slack, dual = slack + more, dual + gain
             for i, j, c in zip(first.tolist(), second.tolist(), weights, strict=True):
                 if not c.is_zero():  # sum_p c_p delta_p delta_p' = X'L, L_i = sum of c_p delta_p over the pairs of i
                     z = [c * (p - q) for p, q in zip(self.rows[i], self.rows[j], strict=True)]
@@ -205,10 +205,10 @@ class Verifier:
         a = 0, or m <= 1 - g and a = 1, s is zero.
         """
         arb, half = self.flint.arb, self.flint.arb(self.gamma) / 2
-        low, high = np.array([_low(d) for d in D]), np.array([_high(d) for d in D])
+        least, most = np.array([low(d) for d in D]), np.array([high(d) for d in D])
         with np.errstate(all="ignore"):  # what overflows is not decided
-            zero = np.nextafter(low[neg] - high[pos], -np.inf) >= 1
-            one = np.nextafter(high[neg] - low[pos], np.inf) <= np.nextafter(1 - max(self.gamma, smoothing), -np.inf)
+            zero = np.nextafter(least[neg] - most[pos], -np.inf) >= 1
+            one = np.nextafter(most[neg] - least[pos], np.inf) <= np.nextafter(1 - max(self.gamma, smoothing), -np.inf)
         if alpha is not None:
             zero, one = zero & (alpha == 0), one & (alpha == 1)
         slack, dual, weights = arb(0), arb(0), [arb(0)] * len(D)
@@ -293,80 +293,3 @@ class Verifier:
     def _exact(self, array):
         """Return floats as balls of radius 0."""
         return self.flint.arb_mat(array.tolist())
-
-
-def margins_in(points, center, radius):
-    """Return (low, high): margins of a triplet under every M within a radius of a centre, rounded outwards.
-
-    Parameters
-    ----------
-    points : array, shape (3, d)
-        x_i, x_j, x_l. The triplet is in zone R for sure if low > 1, in zone L if high < 1 - gamma, and x_j is nearer to
-        x_i than x_l is for sure if low > 0.
-    center : array, shape (d, d) or (d,)
-        For the diagonal cone its vectors, whose norm is then meant.
-    radius : float
-
-    Returns
-    -------
-    tuple of two float
-
-    Examples
-    --------
-    >>> from triscreen.verification import margins_in
-    >>> low, high = margins_in([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]], 0.1)
-    >>> round(low, 3), round(high, 3)
-    (2.588, 3.412)
-    """
-    flint = load_flint()
-    points, center = as_numbers(points, "points"), as_numbers(center, "center")
-    d = points.shape[-1]
-    if points.shape != (3, d) or center.shape not in ((d,), (d, d)) or not (np.isfinite(points).all() and d):
-        raise InputError(
-            f"points has shape {points.shape}, center {center.shape}: they must be (3, d), and (d, d) or (d,)"
-        )
-    if not (np.isfinite(center).all() and radius >= 0):
-        raise InputError(f"radius={shortened(radius)}: center and radius must be finite numbers, radius no less than 0")
-    with flint.ctx.workprec(BITS):
-        x, near, far = flint.arb_mat(points.tolist()).tolist()
-        u, v = ([a - b for a, b in zip(x, other, strict=True)] for other in (far, near))
-        if center.ndim == 1:
-            h = [a * a - b * b for a, b in zip(u, v, strict=True)]
-            margin = sum((a * flint.arb(m) for a, m in zip(h, center.tolist(), strict=True)), flint.arb(0))
-            norm = sum((a * a for a in h), flint.arb(0)).sqrt()
-        else:
-            Q, q = flint.arb_mat(center.tolist()), [a - b for a, b in zip(u, v, strict=True)]
-            u, v, q, s = (flint.arb_mat([row]) for row in (u, v, q, [a + b for a, b in zip(u, v, strict=True)]))
-            margin = _dot(u * Q, u) - _dot(v * Q, v)
-            norm = ((_dot(q, q) * _dot(s, s) + _dot(q, s) ** 2) / 2).sqrt()  # |uu' - vv'|
-        reach = flint.arb(float(radius)) * norm
-        return _low(margin - reach), _high(margin + reach)
-
-
-def load_flint():
-    """Import python-flint, or say how to get it."""
-    try:
-        import flint
-    except ImportError:
-        raise InputError("python-flint is not installed: verify needs it, pip install triscreen[verify]") from None
-    return flint
-
-
-def _dot(P, Q):
-    """<P, Q>."""
-    pairs = zip(P.entries(), Q.entries(), strict=True)
-    return sum((p * q for p, q in pairs), type(P[0, 0])(0))
-
-
-def _floats(matrix):
-    return np.array([[float(x.mid()) for x in row] for row in matrix.tolist()])
-
-
-def _low(x):
-    """A float that no number of the ball is below."""
-    return math.nextafter(float(x.lower()), -math.inf)
-
-
-def _high(x):
-    """A float that no number of the ball is above."""
-    return math.nextafter(float(x.upper()), math.inf)
