@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data/README.md),)
 export TRISCREEN_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test nightly lint bench clean
+.PHONY: demo test verify-demo nightly lint bench clean
 
 $(USE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,10 @@ demo: $(USE)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+
+# Proofs in ball arithmetic: every lambda of a path on wine, every tenth of one on segment; two minutes.
+verify-demo: $(STAMP)
+	$(BIN)/python benchmarks/verify.py
 
 # The long runs, an hour in all: 50 million screening decisions at every scale, kills and damages of checkpoints, files
 # of every kind fuzzed, signals at every moment, how soon long work ends.

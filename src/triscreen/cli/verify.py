@@ -24,7 +24,7 @@ def verify(
     data: Data,
     comparisons: Comparisons = None,
     every: Annotated[int, typer.Option(help="Only every so many-th lambda.")] = 1,
-    neighbors: Annotated[
+    exact: Annotated[
         bool, typer.Option("--neighbors", help="Look for the neighbours again too, in exact arithmetic.")
     ] = False,
     json: Json = False,
@@ -50,7 +50,7 @@ def verify(
         raise InputError(f"comparisons={comparisons!r}: this path {said} solved for comparisons")
     problem, learned, start = _problem(found, made, data, comparisons, file, quiet)
     seen = None
-    if neighbors:
+    if exact:
         seen = _neighbours(problem, learned, start, made)
     with silent(quiet), about(data), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -120,7 +120,7 @@ def _neighbours(problem, learned, start, made):
     from triscreen.verification import check_neighbours
 
     if learned.rows is not None:
-        raise InputError("neighbors=True: comparisons were given, nobody has looked for neighbours")
+        raise InputError("neighbors=True: the path was solved for comparisons, nobody has looked for neighbours")
     k, kind = made["k"], made["triplets"]
     Z = points_of_neighbours(learned, start, made["cone"])
     counts = {"knn": (k, k), "lmnn": (k, None), "all": (None, None)}[kind]
