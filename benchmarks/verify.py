@@ -44,7 +44,7 @@ def prove(name, X, y, every, k=20):
     print(f"{name}: {T.n_triplets:,} triplets, {len(path)} lambdas solved in {path.seconds.sum():.2g} s")
     print(
         f"  {len(proofs)} verified in {seconds:.2g} s, {len(proofs) - missed} proven to have a relative gap of at most "
-        f"{path.tol:g}; the largest is {max(proof.rel_gap for proof in proofs):.4g}, {more} are above what was claimed\n"
+        f"{path.tol:g}; the largest {max(proof.rel_gap for proof in proofs):.4g}, {more} above what was claimed\n"
         f"  neighbours of {found.anchors} anchors in {searched:.2g} s, {found.exact} searches by exact arithmetic",
         flush=True,
     )

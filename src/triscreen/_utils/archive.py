@@ -95,12 +95,17 @@ def replacing(file):
         if isinstance(err, OSError):
             raise OSError(err.errno, err.strerror, str(path)) from err  # the name that the user knows
         raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder):
+    """See to it that what was made, renamed and removed in a folder is on the disk, where the system can do that."""
     with contextlib.suppress(OSError):  # not every system lets a folder be opened
-        folder = os.open(path.parent, os.O_RDONLY)
+        number = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(number)
         finally:
-            os.close(folder)
+            os.close(number)
 
 
 def write(file, kind, meta, arrays):
