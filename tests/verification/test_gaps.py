@@ -71,6 +71,7 @@ def test_the_bound_holds_where_the_optimum_is_rational(cone, gamma):
         alpha = None if gamma else [float(exact * best / h)]
         proof = ts.verify(problem, np.full((1, 1) if cone == "psd" else 1, float(best)), lam, alpha)
         assert proof.rel_gap < 1e-13
+        assert abs(best - Fraction(float(proof.ball.center.ravel()[0]))) <= Fraction(proof.ball.radius)
 
 
 CASES = [
