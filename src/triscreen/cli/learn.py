@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from triscreen._utils.progress import progress, silent
-from triscreen.cli.common import Clock, about, answer, as_bytes, command, read, say, values
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, say, values
 from triscreen.cli.estimate import estimate, plan_of_fit, plan_of_path
+from triscreen.cli.made import Made, hold_out, make_problem, read_data, validation
 from triscreen.cli.options import (
     Comparisons,
     Cone,
@@ -133,7 +134,7 @@ def path(
     else:
         learned, _, scaling = hold_out(points, rows, 0, seed, scale.value)
         choice = {"label": label, "drop": drop, "header": header, "quiet": quiet}
-        held_out = _validation(validate, data, points, rows, names, scaling, choice)
+        held_out = validation(validate, data, points, rows, names, scaling, choice)
     wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
     start = read_start(prior, "prior", scaling, points.feature_names, cone.value)
     if dry_run:
@@ -246,7 +247,7 @@ def fit(
 
     rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
-    learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
+    learned, budget = Made(scaling.transform(points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names, cone.value)
     if dry_run:
         plan = plan_of_fit(single, cv or 5, rounds, len(starts))
@@ -393,109 +394,6 @@ def _folder(checkpoint, output):
     if checkpoint is not None or output is None:
         return checkpoint
     return Path(f"{output}.checkpoint")
-
-
-def read_data(data, comparisons, names, **choice):
-    """Return (comparisons as rows of points, or None; the points)."""
-    from triscreen.datasets import read_comparisons
-
-    if comparisons is None:
-        return None, read(data, names=names, **choice)
-    if data == comparisons == "-":
-        raise InputError("comparisons='-': standard input holds the points already, give a file")
-    points = read(data, names=names, labelled=False, **choice)
-    return read_comparisons(comparisons, points.row_names, len(points.X)), points
-
-
-@dataclass(frozen=True)
-class _Data:
-    """Points with labels, or with comparisons of them; None for what there is not."""
-
-    X: object = None
-    y: object = None
-    rows: object = None
-
-
-def hold_out(points, rows, share, seed, scale, known=None):
-    """Return (data to learn from, data held out, scaling): all scaled as what is learned from; or as facts know."""
-    import triscreen as ts
-
-    if rows is None:
-        X, y, X_test, y_test = _split(points.X, points.y, share, seed)
-        scaling = _as_known(ts.Scaling(scale).fit(X), known)
-        X_test = None if X_test is None else scaling.transform(X_test)
-        return _Data(scaling.transform(X), y), _Data(X_test, y_test), scaling
-    scaling = _as_known(ts.Scaling(scale).fit(points.X), known)
-    rows, _, rows_test, _ = _split(rows, None, share, seed)
-    return _Data(scaling.transform(points.X), rows=rows), _Data(rows=rows_test), scaling
-
-
-def _validation(file, data, points, rows, names, scaling, choice):
-    """Return the data of a file to validate with: points like those learned from, or comparisons of these."""
-    if file == "-" and data == "-":
-        raise InputError("validate='-': standard input holds the points already, give a file")
-    if rows is not None:
-        from triscreen.datasets import read_comparisons
-
-        return _Data(rows=read_comparisons(file, points.row_names, len(points.X)))
-    found = read(file, names=names, **choice)
-    if found.X.shape[1] != points.X.shape[1]:
-        raise InputError(
-            f"validate={file!r}: it has {found.X.shape[1]} features, {points.name} has {points.X.shape[1]}"
-        )
-    unseen = sorted(set(found.y.tolist()) - set(points.y.tolist()))
-    if unseen:
-        raise InputError(f"validate={file!r}: it has the label {unseen[0]!r}, which {points.name} has not")
-    return _Data(scaling.transform(found.X), found.y)
-
-
-def _as_known(scaling, facts):
-    """Return a scaling with the numbers that facts have, where these fit: a mean may round elsewhere."""
-    if facts is not None and facts.shift is not None and facts.shift.shape == scaling.shift_.shape:
-        scaling.shift_, scaling.factor_ = facts.shift, facts.factor
-    return scaling
-
-
-def _split(X, y, share, seed):
-    """Return (X, y, X_test, y_test), the last two None where nothing is held out; y may be None."""
-    if share == 0 or len(X) < 2:
-        return X, y, None, None
-    import numpy as np
-    from sklearn.model_selection import train_test_split
-
-    if y is None:
-        X, X_test = train_test_split(X, test_size=share, random_state=seed)
-        return X, None, X_test, None
-    sizes = np.unique(y, return_counts=True)[1]
-    parts = min(share, 1 - share) * len(y)
-    balanced = sizes.min() > 1 and parts >= len(sizes)
-    split = train_test_split(X, y, test_size=share, random_state=seed, stratify=y if balanced else None)
-    X, X_test, y, y_test = split
-    return X, y, X_test, y_test
-
-
-def points_of_neighbours(data, start, cone):
-    """Return the points where neighbours are chosen: where Euclidean distance is that of the start."""
-    from triscreen.estimators.starts import make_start, moved
-
-    identity = isinstance(start, str) and start == "identity"
-    return data.X if identity else moved(data.X, make_start(start, data.X, data.y, cone))
-
-
-def make_problem(data, kind, k, gamma, cone, jobs, budget, start):
-    """Return the problem of labelled points, or of comparisons, with a start as its prior."""
-    from triscreen.estimators.starts import make_start, scaled_start
-    from triscreen.problem import Problem
-    from triscreen.problem.losses import loss_of
-    from triscreen.triplets import given_triplets, labelled_triplets
-
-    loss, N = loss_of(gamma), make_start(start, data.X, data.y, cone)
-    if data.rows is None:
-        T = labelled_triplets(points_of_neighbours(data, start, cone), data.y, kind, k, n_jobs=jobs)
-    else:
-        T = given_triplets(data.rows)
-    N, _ = scaled_start(N, data.X, T, loss, jobs)
-    return Problem(data.X, T, loss, cone, n_jobs=jobs, memory_budget=budget, prior=N)
 
 
 def _out_of_time(path, max_seconds, left_out=()):

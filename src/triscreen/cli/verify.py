@@ -11,7 +11,7 @@ import typer
 
 from triscreen._utils.progress import silent
 from triscreen.cli.common import about, answer, command, from_file, say, table
-from triscreen.cli.learn import hold_out, make_problem, points_of_neighbours, read_data
+from triscreen.cli.made import hold_out, make_problem, points_of_neighbours, read_data
 from triscreen.cli.options import Comparisons, Data, Debug, Json, Quiet
 from triscreen.cli.outputs import check_files
 from triscreen.cli.starts import read_start, words_of

@@ -294,7 +294,7 @@ class Path(Plots, Verified):
         names = ("cone", "n_features", "n_triplets", "tol", "stopped_by")
         meta = {name: getattr(self, name) for name in names}
         made = Path(rows, basis=self._basis, outside=self._outside, guarantee=None, problem=problem, **meta)
-        made._recipe = self.recipe
+        made._recipe = self.recipe if problem is None else None
         return made
 
     @single_threaded_blas()
