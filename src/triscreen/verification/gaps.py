@@ -110,7 +110,7 @@ def verify(problem, M, lam, alpha=None):
     >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=3))
     >>> sol = ts.solve(problem, lam=0.01 * problem.lambda_max(), tol=1e-8)
     >>> proof = ts.verify(problem, sol.M, sol.lam)
-    >>> proof.rel_gap <= 1e-8, proof.moved <= 1e-13 * abs(sol.M).max()
+    >>> proof.rel_gap <= 1e-8, bool(proof.moved <= 1e-13 * abs(sol.M).max())
     (True, True)
     """
     return Verifier(problem)(M, lam, alpha)
