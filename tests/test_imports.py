@@ -16,6 +16,7 @@ ROOT = Path(triscreen.__file__).parent
 STAGES = [
     "errors",
     "_utils",
+    "verification",
     "_kernels",
     "triplets",
     "problem",

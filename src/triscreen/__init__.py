@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
     from triscreen.selection.select import Selection, select
     from triscreen.solvers import Solution, State, solve
     from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
+    from triscreen.verification import Verification, verify
 
 __version__ = "0.1.0.dev0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "State",
     "TripletMetric",
     "TripletMetricCV",
+    "Verification",
     "all_triplets",
     "comparison_bounds",
     "given_triplets",
@@ -70,6 +72,7 @@ __all__ = [
     "solve_path",
     "triplet_count",
     "validation_bounds",
+    "verify",
 ]
 
 
@@ -89,6 +92,7 @@ _HOMES = {
     "selection.select": ("Selection", "select"),
     "solvers": ("Solution", "State", "solve"),
     "triplets": ("all_triplets", "given_triplets", "knn_triplets", "triplet_count"),
+    "verification": ("Verification", "verify"),
 }  # fmt: skip
 
 

@@ -179,11 +179,11 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_a_newer_format_is_refused(file):
     def newer(header, members):
-        header["version"] = 4
+        header["version"] = 5
         members["index.bin"] = b"something new"
 
     rewritten(file, newer)
-    assert "a.tsc' was written by a newer triscreen, format 4: this one reads up to 3" in refusal(files.read, file)
+    assert "a.tsc' was written by a newer triscreen, format 5: this one reads up to 4" in refusal(files.read, file)
 
 
 def test_another_kind_is_refused(file):

@@ -199,7 +199,7 @@ def test_bad_models(folder, tmp_path):
         for member in old.infolist():
             content = old.read(member)
             if member.filename == "header.json":
-                content = content.replace(b'"version": 3', b'"version": 99')
+                content = content.replace(b'"version": 4', b'"version": 99')
             new.writestr(member, content)
     assert "was written by a newer triscreen" in refusal("info", tmp_path / "newer")
     assert "holds a path: a model is needed" in refusal("evaluate", folder / "pets.path", "iris")

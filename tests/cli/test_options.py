@@ -22,6 +22,7 @@ VALUES = {
     "max_seconds": "1e-9", "jobs": "0", "memory": "1", "json": (), "lam": "3", "lam_ratio": "0.5", "cv": "3",
     "rounds": "2", "components": "1", "output": "{folder}/other", "train": "{train}", "neighbors": "7", "quick": (),
     "data": "{folder}", "prior": "identity", "candidates": "identity", "certify": "0.2", "validate": "{train}",
+    "every": "2", "exact": (),
 }  # fmt: skip
 POINTS = ("{data}", "--label", "class", "--drop", "name")
 COMPARED = ("{data}", "--drop", "class", "--drop", "name", "--comparisons", "{comparisons}")
@@ -51,6 +52,7 @@ MODES = {
         ("{model}", "{npz}"),
     ],
     "report": [],
+    "verify": [("{made}", "{data}")],
     "bench": [("exact",)],  # alone it takes long; test_cli tries what it refuses
     "info": [(), ("{file}",)],
 }  # fmt: skip
@@ -71,7 +73,8 @@ def given(tmp_path_factory):
     names = make_files(folder)
     lines = [line.split(",") for line in names["data"].read_text().splitlines()[1:]]
     np.savez(folder / "points.npz", X=np.array([line[:2] for line in lines], dtype=float), y=[x[2] for x in lines])
-    return {**names, "npz": folder / "points.npz"}
+    assert invoke("path", names["data"], *POINTS[1:], *PATH, "-o", folder / "made.path").code == 0
+    return {**names, "npz": folder / "points.npz", "made": folder / "made.path"}
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 A file is a zip archive. Its first member, ``header.json``, is
 
-    {"format": "triscreen", "version": 3, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
+    {"format": "triscreen", "version": 4, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
 
 and each array follows as ``name.npy``, so ``np.load(file)[name]`` reads it without triscreen. JSON has no infinity and
 no NaN: such a float is the object {"$float": "inf"}, "-inf" or "nan"; keys that begin with $ are kept for rules like
@@ -11,7 +11,7 @@ depend on the version of zlib, and the checksum of a member is the checksum of i
 than the file, and sizes are compared before anything is read. Nothing is ever pickled.
 
 Version 1 is the same but for checkpoints, whose entries were bound to nothing (`triscreen._utils.checkpoint`); version
-2 knew no priors, which paths and solutions have from 3 on. Both are read for ever.
+2 knew no priors, which paths and solutions have from 3 on; paths have a recipe from 4 on. All are read for ever.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from triscreen.errors import InputError
 
 __all__ = ["fingerprint", "read", "replacing", "target", "write"]
 
-VERSION = 3
+VERSION = 4
 _HEADER = "header.json"
 _LONGEST_HEADER = 2**28  # bytes
 _LONGEST_NPY_HEADER = 2**16
@@ -95,12 +95,17 @@ def replacing(file):
         if isinstance(err, OSError):
             raise OSError(err.errno, err.strerror, str(path)) from err  # the name that the user knows
         raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder):
+    """See to it that what was made, renamed and removed in a folder is on the disk, where the system can do that."""
     with contextlib.suppress(OSError):  # not every system lets a folder be opened
-        folder = os.open(path.parent, os.O_RDONLY)
+        number = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(number)
         finally:
-            os.close(folder)
+            os.close(number)
 
 
 def write(file, kind, meta, arrays):

@@ -31,7 +31,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
 
-from triscreen._utils.archive import OURS, as_dict, as_json, as_path, fingerprint, load, special, write
+from triscreen._utils.archive import OURS, as_dict, as_json, as_path, fingerprint, load, special, sync_folder, write
 from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
 
@@ -70,7 +70,7 @@ class Written:
 
         Files of others stay, and so does a folder that holds one. Call it when no checkpoint is open any more.
         """
-        for file in self.files:
+        for file in reversed(self.files):  # what says whose run it was goes last
             with contextlib.suppress(OSError):
                 file.unlink()
         for folder in reversed(self.folders):
@@ -263,6 +263,8 @@ class Checkpoint:
         made = self._missing()
         try:
             self._make_folder()
+            for folder in made:
+                sync_folder(folder.parent)
             before = self._listed()
             found = self._look(identity, earlier, accept)
             self._release = weakref.finalize(self, os.close, self._lock())
@@ -296,6 +298,19 @@ class Checkpoint:
             raise InputError(f"{self._name} was closed: open the checkpoint again to append to it")
         if file.exists():  # seen only where there is no lock
             raise InputError(f"{self._name} is in use by another run, which wrote {file.name!r}: use another folder")
+        try:
+            seal = self._write(number, file, meta, arrays, state)
+        except FileNotFoundError as err:  # where there is no lock, another run took it for one that a killed run left
+            raise InputError(
+                f"{self._name} is in use by another run, or somebody removes its files: use another folder"
+            ) from err
+        self._count, self._before = number + 1, seal
+        self._drop_states(keep=number)
+        if state is not None:
+            self._states.append(number)
+
+    def _write(self, number, file, meta, arrays, state):
+        """Write the state and then the entry; return the seal of that."""
         told = None
         if state is not None:
             place = {"run": self._run, "number": number, "meta": state[0]}
@@ -306,10 +321,7 @@ class Checkpoint:
         seal = hash_of(meta, arrays)
         self._own(file)
         write(file, "entry", {**meta, "seal": seal}, arrays)
-        self._count, self._before = number + 1, seal
-        self._drop_states(keep=number)
-        if state is not None:
-            self._states.append(number)
+        return seal
 
     def entries(self):
         """Return the list of (meta, arrays), in the order in which they were appended; read and checked anew."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from triscreen.cli import apply, bench, learn, show
+from triscreen.cli.verify import verify
 
 app = typer.Typer(
     help="Learn metrics from triplets, to a certified optimum. Start with: triscreen demo",
@@ -14,6 +15,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (
-    show.demo, learn.path, learn.fit, apply.transform, apply.evaluate, show.report, bench.bench, show.info,
+    show.demo, learn.path, learn.fit, apply.transform, apply.evaluate, show.report, verify, bench.bench, show.info,
 ):  # fmt: skip
     app.command()(command)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from triscreen._utils.progress import progress, silent
-from triscreen.cli.common import Clock, about, answer, as_bytes, command, read, say, values
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, say, values
 from triscreen.cli.estimate import estimate, plan_of_fit, plan_of_path
+from triscreen.cli.made import Made, hold_out, make_problem, read_data, validation
 from triscreen.cli.options import (
     Comparisons,
     Cone,
@@ -123,24 +124,24 @@ def path(
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
     import triscreen as ts
 
-    rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     from triscreen.cli.story import Story  # what is slow to import, once the data is good
     from triscreen.path.api import AUTO  # with tubes however small it is: what is irrelevant is part of the story
     from triscreen.report import gather, write_report
 
     if validate is None:
-        learned, held_out, scaling = _hold_out(points, rows, test_share, seed, scale.value)
+        learned, held_out, scaling = hold_out(points, rows, test_share, seed, scale.value)
     else:
-        learned, _, scaling = _hold_out(points, rows, 0, seed, scale.value)
+        learned, _, scaling = hold_out(points, rows, 0, seed, scale.value)
         choice = {"label": label, "drop": drop, "header": header, "quiet": quiet}
-        held_out = _validation(validate, data, points, rows, names, scaling, choice)
+        held_out = validation(validate, data, points, rows, names, scaling, choice)
     wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
     start = read_start(prior, "prior", scaling, points.feature_names, cone.value)
     if dry_run:
         with about(points.name):
             return estimate(plan_of_path(test_share), *wanted, json, start is not None)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
-        problem = _problem(*wanted, start)
+        problem = make_problem(*wanted, start)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
@@ -151,6 +152,11 @@ def path(
         begun = None if problem.prior is None else prior
         found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
                               factor=scaling.factor_)  # fmt: skip
+        found.recipe["command"] = {
+            "label": label, "names": names, "drop": drop, "header": header, "comparisons": comparisons is not None,
+            "k": k, "triplets": triplets.value, "scale": scale.value, "gamma": gamma, "cone": cone.value,
+            "prior": prior, "test_share": 0.0 if validate is not None else test_share, "seed": seed,
+        }  # fmt: skip
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
@@ -239,9 +245,9 @@ def fit(
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
     import triscreen as ts
 
-    rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
-    learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
+    learned, budget = Made(scaling.transform(points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names, cone.value)
     if dry_run:
         plan = plan_of_fit(single, cv or 5, rounds, len(starts))
@@ -388,95 +394,6 @@ def _folder(checkpoint, output):
     if checkpoint is not None or output is None:
         return checkpoint
     return Path(f"{output}.checkpoint")
-
-
-def _read(data, comparisons, names, **choice):
-    """Return (comparisons as rows of points, or None; the points)."""
-    from triscreen.datasets import read_comparisons
-
-    if comparisons is None:
-        return None, read(data, names=names, **choice)
-    if data == comparisons == "-":
-        raise InputError("comparisons='-': standard input holds the points already, give a file")
-    points = read(data, names=names, labelled=False, **choice)
-    return read_comparisons(comparisons, points.row_names, len(points.X)), points
-
-
-@dataclass(frozen=True)
-class _Data:
-    """Points with labels, or with comparisons of them; None for what there is not."""
-
-    X: object = None
-    y: object = None
-    rows: object = None
-
-
-def _hold_out(points, rows, share, seed, scale):
-    """Return (data to learn from, data held out, scaling): all scaled as what is learned from."""
-    import triscreen as ts
-
-    if rows is None:
-        X, y, X_test, y_test = _split(points.X, points.y, share, seed)
-        scaling = ts.Scaling(scale).fit(X)
-        X_test = None if X_test is None else scaling.transform(X_test)
-        return _Data(scaling.transform(X), y), _Data(X_test, y_test), scaling
-    scaling = ts.Scaling(scale).fit(points.X)
-    rows, _, rows_test, _ = _split(rows, None, share, seed)
-    return _Data(scaling.transform(points.X), rows=rows), _Data(rows=rows_test), scaling
-
-
-def _validation(file, data, points, rows, names, scaling, choice):
-    """Return the data of a file to validate with: points like those learned from, or comparisons of these."""
-    if file == "-" and data == "-":
-        raise InputError("validate='-': standard input holds the points already, give a file")
-    if rows is not None:
-        from triscreen.datasets import read_comparisons
-
-        return _Data(rows=read_comparisons(file, points.row_names, len(points.X)))
-    found = read(file, names=names, **choice)
-    if found.X.shape[1] != points.X.shape[1]:
-        raise InputError(
-            f"validate={file!r}: it has {found.X.shape[1]} features, {points.name} has {points.X.shape[1]}"
-        )
-    unseen = sorted(set(found.y.tolist()) - set(points.y.tolist()))
-    if unseen:
-        raise InputError(f"validate={file!r}: it has the label {unseen[0]!r}, which {points.name} has not")
-    return _Data(scaling.transform(found.X), found.y)
-
-
-def _split(X, y, share, seed):
-    """Return (X, y, X_test, y_test), the last two None where nothing is held out; y may be None."""
-    if share == 0 or len(X) < 2:
-        return X, y, None, None
-    import numpy as np
-    from sklearn.model_selection import train_test_split
-
-    if y is None:
-        X, X_test = train_test_split(X, test_size=share, random_state=seed)
-        return X, None, X_test, None
-    sizes = np.unique(y, return_counts=True)[1]
-    parts = min(share, 1 - share) * len(y)
-    balanced = sizes.min() > 1 and parts >= len(sizes)
-    split = train_test_split(X, y, test_size=share, random_state=seed, stratify=y if balanced else None)
-    X, X_test, y, y_test = split
-    return X, y, X_test, y_test
-
-
-def _problem(data, kind, k, gamma, cone, jobs, budget, start):
-    """Return the problem of labelled points, or of comparisons, with a start as its prior."""
-    from triscreen.estimators.starts import make_start, moved, scaled_start
-    from triscreen.problem import Problem
-    from triscreen.problem.losses import loss_of
-    from triscreen.triplets import given_triplets, labelled_triplets
-
-    loss, N = loss_of(gamma), make_start(start, data.X, data.y, cone)
-    if data.rows is None:
-        Z = data.X if isinstance(start, str) and start == "identity" else moved(data.X, N)
-        T = labelled_triplets(Z, data.y, kind, k, n_jobs=jobs)
-    else:
-        T = given_triplets(data.rows)
-    N, _ = scaled_start(N, data.X, T, loss, jobs)
-    return Problem(data.X, T, loss, cone, n_jobs=jobs, memory_budget=budget, prior=N)
 
 
 def _out_of_time(path, max_seconds, left_out=()):

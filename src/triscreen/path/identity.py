@@ -70,6 +70,20 @@ def identity_of(problem, grid, tol, max_iter, solver, screening, version=2):
     }
 
 
+def recipe_of(problem):
+    """Return what a problem is made of, as names and hashes: who has the same data can make it again and compare."""
+    kind, arrays = problem.triplets.identity()
+    return {
+        "points": problem.hash_of_points,
+        "n_points": problem.n_points,
+        "triplets": kind,
+        "set": fingerprint(*arrays),
+        "loss": described(problem.loss),
+        "cone": problem.cone.name,
+        "prior": None if problem.prior is None else fingerprint(problem.prior.matrix),
+    }
+
+
 def _numbers_of(thing):
     """Return what an own object holds, arrays by their content: as text they would be cut short."""
     values = getattr(thing, "__dict__", {}).items()

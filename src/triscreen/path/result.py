@@ -14,6 +14,7 @@ from triscreen.path.balls import Between, End, mixture_share
 from triscreen.path.each_point import EachPoint
 from triscreen.path.facts import Facts
 from triscreen.path.plots import Plots
+from triscreen.path.verified import Verified
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.gap import Gap
 from triscreen.problem.rounding import U, gap_error
@@ -181,7 +182,7 @@ def _last(proven, inside, end):
     return found if proven(found) else inside
 
 
-class Path(Plots, EachPoint):
+class Path(Plots, EachPoint, Verified):
     """Certified metrics along a path of falling lambdas; made by `solve_path`.
 
     Attributes
@@ -225,7 +226,7 @@ class Path(Plots, EachPoint):
         self.cone, self.n_features, self.n_triplets = cone, n_features, n_triplets
         self.tol, self.guarantee, self.stopped_by = tol, guarantee, stopped_by
         self._basis, self._outside, self._problem = basis, outside, problem
-        self.facts = None
+        self.facts = self._recipe = None
         self.certificate_passes = 0.0
         self._ends, self._intervals = {}, {}  # number of a lambda -> End, of the two last ones; -> Between
 
@@ -293,7 +294,9 @@ class Path(Plots, EachPoint):
         """Return a path of these rows instead; it knows nothing of the problem unless told."""
         names = ("cone", "n_features", "n_triplets", "tol", "stopped_by")
         meta = {name: getattr(self, name) for name in names}
-        return Path(rows, basis=self._basis, outside=self._outside, guarantee=None, problem=problem, **meta)
+        made = Path(rows, basis=self._basis, outside=self._outside, guarantee=None, problem=problem, **meta)
+        made._recipe = self.recipe if problem is None else None
+        return made
 
     @single_threaded_blas()
     def at(self, lam, problem=None):
@@ -488,6 +491,7 @@ class Path(Plots, EachPoint):
             "tol": self.tol,
             "guarantee": self.guarantee,
             "stopped_by": self.stopped_by,
+            "recipe": self.recipe,
             "rows": [{"stopped_by": row.stopped_by, "events": row.events} for row in self._rows],
         }
         arrays = {name: self._column(name) for name in NUMBERS}
@@ -519,6 +523,7 @@ class Path(Plots, EachPoint):
         names = ("cone", "n_features", "n_triplets", "tol", "guarantee", "stopped_by")
         own = {name: meta[name] for name in names}
         made = cls(rows, basis=arrays.get("basis"), outside=arrays.get("outside"), **own)
+        made._recipe = meta.get("recipe")
         if "facts" in meta:
             tables = {name[len(_FACTS) :]: value for name, value in arrays.items() if name.startswith(_FACTS)}
             made.facts = Facts.from_arrays(meta["facts"], tables)

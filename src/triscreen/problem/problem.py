@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from triscreen._utils.archive import fingerprint
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import as_alpha, as_points, as_positive, check_scale
@@ -134,6 +135,8 @@ class Problem(Engine):
         The rotation.
     units : Units
         From numbers of the user's to those inside, and back.
+    hash_of_points : str
+        Of X as it was given.
 
     Examples
     --------
@@ -156,7 +159,8 @@ class Problem(Engine):
                 f"triplets is a {type(triplets).__name__}: make a set with ts.knn_triplets(X, y, k), "
                 "ts.all_triplets(X, y) or ts.given_triplets(indices)"
             )
-        X = as_points(X)
+        self._given, X = X, as_points(X)
+        self.hash_of_points = fingerprint(X)
         triplets.check_points(len(X))
         if not triplets.lists_triplets and loss.gamma > _LARGEST_GAMMA:
             raise InputError(
@@ -194,6 +198,13 @@ class Problem(Engine):
     def points(self):
         """The points inside, which the set of triplets has."""
         return self.triplets.points
+
+    def given_points(self):
+        """Return X as it was given, or refuse one that has been changed since."""
+        X = as_points(self._given)
+        if fingerprint(X) != self.hash_of_points:
+            raise InputError("X was changed after the problem was made of it: make the problem again")
+        return X
 
     @single_threaded_blas()
     def certificate(self, M, lam, alpha=None):
@@ -413,9 +424,10 @@ class Problem(Engine):
         return self._bytes_of_points(cone) + triplets.bytes_needed(dim=self.n_features, n_jobs=n_jobs, rows=rows)
 
     def _bytes_of_points(self, cone):
-        # The points, centred, embedded, rows of the Laplacian; and what solvers and paths keep in the size of M.
+        # The points, centred, embedded, rows of the Laplacian; X as given, which `verify` wants to see unchanged; and
+        # what solvers and paths keep in the size of M.
         n, dim = self.n_points, self.n_features
-        return 8 * (6 * n * dim + self._elements * dim * (dim if cone.name == "psd" else 1))
+        return 8 * (7 * n * dim + self._elements * dim * (dim if cone.name == "psd" else 1))
 
     def check_one_by_one(self, what):
         """Refuse what needs numbers for each triplet if the memory budget does not allow them."""

@@ -151,6 +151,10 @@ class AllTriplets(NeverListed, TripletSet):
                 break
         return np.concatenate(rows).astype(np.int32)
 
+    def weights_of(self, start=0, stop=None):
+        """Return the weights of the triplets start <= t < stop: those of their anchors."""
+        return self.anchor_weights[self.local_indices(start, stop)[:, 0]]
+
     # -- one evaluation -------------------------------------------------------------------------------------------
 
     def distances_under(self, cone, factor, threads):

@@ -218,6 +218,10 @@ class TripletSet:
         local = self.local_indices(start, stop)
         return local if self.point_ids is None else self.point_ids[local]
 
+    def weights_of(self, start=0, stop=None):
+        """Return the weights of the triplets start <= t < stop; None: 1 each."""
+        return None if self.weights is None else self.weights[start:stop]
+
     def local_indices(self, start=0, stop=None):
         """Like `indices`, counting only the points that the set speaks of."""
         raise NotImplementedError

@@ -41,6 +41,10 @@ class OrderedTriplets(NeverListed, BlockTriplets):
         *blocks, first, second = super().identity_1()
         return (*blocks, self.anchor_weights, first, second)
 
+    def weights_of(self, start=0, stop=None):
+        """Return the weights of the triplets start <= t < stop: those of their anchors."""
+        return self.anchor_weights[self.local_indices(start, stop)[:, 0]]
+
     def sweep(self, dist, smoothing, threads, grains=None):
         """Return (Sums, pair weights) for alpha = clip((1 - margin) / smoothing, 0, 1)."""
         pair_weights = np.empty(self.n_pairs)

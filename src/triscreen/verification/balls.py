@@ -1,0 +1,41 @@
+"""Ball arithmetic: numbers as intervals that hold the exact ones, by Arb (python-flint)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from triscreen.errors import InputError
+
+BITS = 128  # of the middles of balls; any number is safe
+
+
+def load_flint():
+    """Import python-flint, or say how to get it."""
+    try:
+        import flint
+    except ImportError:
+        raise InputError("python-flint is not installed: verify needs it, pip install triscreen[verify]") from None
+    return flint
+
+
+def dot(P, Q):
+    """<P, Q>."""
+    pairs = zip(P.entries(), Q.entries(), strict=True)
+    return sum((p * q for p, q in pairs), type(P[0, 0])(0))
+
+
+def floats(matrix):
+    """Return the middles of a matrix of balls, as floats."""
+    return np.array([[float(x.mid()) for x in row] for row in matrix.tolist()])
+
+
+def low(x):
+    """A float that no number of the ball is below."""
+    return math.nextafter(float(x.lower()), -math.inf)
+
+
+def high(x):
+    """A float that no number of the ball is above."""
+    return math.nextafter(float(x.upper()), math.inf)

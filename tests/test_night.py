@@ -1,0 +1,95 @@
+"""The nightly attack finds what is wrong, adds up what it did, and can be repeated."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from attack_bounds import attack
+
+import night
+from triscreen.path import balls
+
+
+def test_balls_and_decisions_of_some_paths():
+    counts = Counter()
+    for seed in range(12):
+        attack(seed, counts)
+    assert not counts["wrong"], counts
+    assert counts["decisions"] > 20_000
+    assert counts["hard"] > 2_000
+    assert counts["predictions"] > 100
+
+
+@pytest.mark.parametrize("what", ["radius", "center"])
+def test_a_ball_that_is_too_small_is_found(monkeypatch, what):
+    if what == "radius":
+        real = balls.Between.square
+        monkeypatch.setattr(balls.Between, "square", lambda self, p: 0.01 * real(self, p))
+        monkeypatch.setattr(balls.Between, "reach", 1e-300)
+    else:
+        real = balls.Between.best
+        monkeypatch.setattr(balls.Between, "best", lambda self, lam: _moved(real(self, lam)))
+    counts = Counter()
+    assert any(night.is_wrong(counts) or attack(seed, counts) for seed in range(20))
+
+
+def _moved(ball):
+    return balls.Ball(1.05 * ball.center, ball.square, ball.doubt)
+
+
+def fine(seed, counts):
+    counts.update(problems=1, decisions=seed)
+
+
+def wrong_at_five(seed, counts):
+    fine(seed, counts)
+    if seed == 5:
+        counts.update({"wrong": 1, "wrong: by hand, seed 5": 1})
+
+
+def fails_at_five(seed, counts):
+    fine(seed, counts)
+    if seed == 5:
+        raise RuntimeError("by hand")
+
+
+@pytest.mark.parametrize("kind", [wrong_at_five, fails_at_five], ids=lambda kind: kind.__name__)
+def test_it_ends_with_what_is_wrong_and_can_be_repeated(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(night, "KINDS", {"fine": fine, "other": kind})
+    file = night.night(0.01, tmp_path, workers=1)
+    assert file == tmp_path / "wrong-other-5.json"
+    assert "by hand" in file.read_text()
+    told = json.loads((tmp_path / "counts.json").read_text())
+    assert told["kinds"]["fine"]["problems"] >= 5
+    assert not any(":" in name for name in told["kinds"]["other"])
+    if kind is wrong_at_five:
+        assert night.is_wrong(night.again(file))
+        assert night.main("again", str(file)) == 1
+
+
+def test_nights_add_up_and_take_new_seeds(tmp_path, monkeypatch):
+    seen = tmp_path / "seen"
+
+    def seeing(seed, counts):
+        with seen.open("a") as stream:
+            stream.write(f"{seed}\n")
+        counts.update(problems=1)
+
+    monkeypatch.setattr(night, "KINDS", {"seeing": seeing})
+    for _ in range(2):
+        assert night.night(2e-5, tmp_path, workers=1) is None
+    seeds = [int(line) for line in seen.read_text().split()]
+    assert sorted(seeds) == list(range(len(seeds)))
+    told = json.loads((tmp_path / "counts.json").read_text())
+    assert told["kinds"]["seeing"]["problems"] == len(seeds) == told["next"]
+
+
+def test_every_kind_has_seeds_that_repeat():
+    for kind in night.KINDS:
+        one, two = (night.attempt(kind, 22)[0] for _ in range(2))
+        assert one == two
+        assert not night.is_wrong(one)
+        assert np.sum(list(one.values())) > 0

@@ -1,0 +1,93 @@
+"""Margins in a ball of metrics, and the decisions of screening and of model selection beside them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import triscreen as ts
+from problems import make_case
+from triscreen.screening.by_triplet import Screener
+from triscreen.verification import margins_in
+
+
+def exact_margin(points, M):
+    """<M, H> in fractions."""
+    x = [[Fraction(value) for value in row] for row in np.asarray(points).tolist()]
+    M = np.diag(M) if np.ndim(M) == 1 else np.asarray(M)
+    u, v = ([a - b for a, b in zip(x[0], other, strict=True)] for other in (x[2], x[1]))
+    return sum(Fraction(float(M[r, c])) * (u[r] * u[c] - v[r] * v[c]) for r in range(len(u)) for c in range(len(u)))
+
+
+@pytest.mark.parametrize("cone", ["psd", "diagonal"])
+def test_margins_of_every_metric_in_a_ball(cone):
+    """The ends are outside of the margins of random metrics in the ball, and those of its poles come close to them."""
+    rng = np.random.default_rng(0)
+    for trial in range(60):
+        d = int(rng.integers(1, 5))
+        points = rng.normal(size=(3, d)) * 10.0 ** rng.integers(-6, 7) + rng.choice([0.0, 1e6])
+        if trial % 4 == 0:
+            points[2] = points[1]  # H = 0
+        F = rng.normal(size=(d, d))
+        Q, radius = (F[0] if cone == "diagonal" else F + F.T), float(10.0 ** rng.uniform(-6, 1))
+        low, high = margins_in(points, Q, radius)
+        assert Fraction(low) <= exact_margin(points, Q) <= Fraction(high)
+        u, v = points[0] - points[2], points[0] - points[1]
+        H = u * u - v * v if cone == "diagonal" else np.outer(u, u) - np.outer(v, v)
+        size = np.linalg.norm(H)
+        for direction in (*rng.normal(size=(5, *H.shape)), H, -H):
+            length = np.linalg.norm(direction)
+            M = Q + (1 - 1e-9) * radius * direction / length if length > 0 else Q
+            inside = sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(M.flat, Q.flat, strict=True))
+            if inside <= Fraction(radius) ** 2:
+                assert Fraction(low) <= exact_margin(points, M) <= Fraction(high)
+        doubt = 1e-13 * abs(high) + 1e-30 * np.linalg.norm(Q) * (u @ u) + 1e-290
+        assert high - low <= 2 * radius * size * (1 + 1e-6) + doubt
+
+
+def test_every_decision_of_the_sphere_rule_is_confirmed():
+    """A triplet that the rule decides in a sphere is decided in exact arithmetic, in the same sphere."""
+    confirmed = 0
+    for seed in range(6):
+        case = make_case(seed, cone="diagonal" if seed % 3 == 0 else "psd", scale=10.0 ** (seed - 3))
+        problem = case.problem
+        lam = 0.3 * problem._lambda_max
+        M = problem.to_core(ts.solve(problem, 0.3 * problem.lambda_max(), tol=1e-3).M)[0]
+        e = problem.evaluate(M, problem.distances(problem.cone.project(M).factor), lam, problem.loss.gamma)
+        screener = Screener(problem, ts.Screening(("mid",)), lam, 1e-6)
+        sphere = screener._sphere("mid", e, None)
+        screener.start(e, None)
+        rows = problem.triplets.local_indices()
+        for t in np.flatnonzero(screener.zones):
+            low, high = margins_in(problem.points[rows[t]], sphere.center, sphere.radius)
+            assert low > 1 if screener.zones[t] == 2 else high < 1 - problem.loss.gamma
+            confirmed += 1
+    assert confirmed > 100
+
+
+def test_every_decided_comparison_is_confirmed():
+    """Held-out comparisons that are right for sure, at the lambdas of a path, in exact arithmetic in its balls."""
+    case = make_case(1, n=24, m=120)
+    path = ts.solve_path(case.problem, ratio=0.9, n_lambdas=8, tol=1e-8)
+    rows = np.array([[i, j, k] for i in range(0, 24, 3) for j in range(1, 24, 5) for k in range(2, 24, 5)
+                     if len({i, j, k}) == 3])  # fmt: skip
+    bounds = ts.comparison_bounds(path, case.X, rows)
+    confirmed = 0
+    for t in range(len(path) - 1):
+        ball = path.ball(float(path.lambdas[t]))
+        for row, outcome in zip(rows, bounds.outcomes[t], strict=True):
+            low, high = margins_in(case.X[row], ball.center, ball.radius)
+            if outcome:
+                assert high > 0 if outcome > 0 else low < 0  # no contradiction: intervals prove more than one ball
+                confirmed += low > 0 if outcome > 0 else high < 0
+    assert confirmed > 200
+
+
+def test_bad_regions_are_refused():
+    points = np.eye(3)
+    bad = [(np.eye(2), 1.0, "center"), (np.eye(3), -1.0, "radius=-1.0"), (np.eye(3), np.nan, "radius=nan")]
+    for center, radius, words in (*bad, (np.full((3, 3), np.inf), 1.0, "finite")):
+        with pytest.raises(ts.InputError, match=words):
+            margins_in(points, center, radius)
