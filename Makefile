@@ -31,8 +31,9 @@ verify-demo: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
 
 # The long runs: kills, damages, crash states and faults of checkpoints, files of every kind fuzzed, signals at every
-# moment, how soon long work ends, points left out against refits, in about an hour; then screening, balls, predictions and proofs attacked for HOURS on all
-# cores, with new seeds every night. What was done is added up in build/night/counts.json.
+# moment, how soon long work ends, points left out against refits, in about an hour; then screening, balls, predictions and
+# proofs attacked for HOURS on all cores, with new seeds every night. What was done is added up in
+# build/night/counts.json.
 HOURS ?= 1
 nightly: $(STAMP)
 	$(BIN)/python tests/attack_checkpoints.py
