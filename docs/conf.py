@@ -25,6 +25,7 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["site", "**/GALLERY_HEADER.rst", "sg_execution_times.rst"]
 default_role = "py:obj"
 autodoc_typehints = "none"  # the docstrings say it in words
+toc_object_entries_show_parents = "hide"
 autosummary_generate = False  # by reference.py
 numpydoc_show_class_members = False
 myst_heading_anchors = 6
