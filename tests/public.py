@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from importlib.util import find_spec
 
 import triscreen
 from triscreen.problem.engine import Engine
 
 # Beside `triscreen.__all__`: public modules whose names are reached through the module.
-MODULES = ("triscreen.datasets", "triscreen.files", "triscreen.report")
+MODULES = [
+    f"triscreen.{name}" for name in ("datasets", "distributed", "files", "report") if find_spec(f"triscreen.{name}")
+]
 # What users meet without making it themselves, and functions that are reached by their place only.
 BESIDE = (
     "triscreen.estimators.onnx.to_onnx",

@@ -87,6 +87,14 @@ def test_what_is_ours_is_marked():
         assert f"| ours | {idea} |" in maths, idea
 
 
+def test_every_extra_is_in_the_user_guide():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = text.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    guide = (DOCS / "user-guide.md").read_text(encoding="utf-8")
+    for extra in set(re.findall(r"^(\w+) = \[", extras, flags=re.MULTILINE)) - {"bench", "docs", "test"}:
+        assert f"triscreen[{extra}]" in guide, extra
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 90
 

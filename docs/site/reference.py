@@ -21,6 +21,8 @@ HEADINGS = {
     "selection": "Choosing lambda",
     "estimators": "Estimators for scikit-learn",
     "persistence": "Saving and loading",
+    "verify": "Rigorous verification",
+    "distributed": "Many machines",
     "datasets": "Reading data",
     "report": "The report",
     "files": "Files",
