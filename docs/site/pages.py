@@ -33,7 +33,7 @@ def links_inside(app, docname, source):
 
 
 def llms(root):
-    """Return llms.txt: what triscreen is, and each page with its first sentence."""
+    """Return llms.txt: what triscreen is, and each page with whom it is for."""
     lines = [
         "# triscreen",
         "",
@@ -43,12 +43,12 @@ def llms(root):
         "## Pages",
         "",
     ]
+    wants = purposes((root / "docs" / "README.md").read_text(encoding="utf-8"))
     for file in sorted((root / "docs").glob("*.md")):
         if file.name in ("README.md", "index.md"):
             continue
-        text = file.read_text(encoding="utf-8")
-        title = re.search(r"^# (.*)$", text, flags=re.MULTILINE).group(1)
-        lines.append(f"- [{title}]({file.stem}.html): {first_sentence(text)}")
+        title = re.search(r"^# (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE).group(1)
+        lines.append(f"- [{title}]({file.stem}.html): to {wants[file.name]}")
     lines += ["", "## Examples", ""]
     for file in sorted((root / "examples").glob("plot_*.py")):
         title = file.read_text(encoding="utf-8").split('"""', 2)[1].strip().splitlines()[0]
@@ -57,9 +57,7 @@ def llms(root):
     return "\n".join(lines) + "\n"
 
 
-def first_sentence(text):
-    """Return the first sentence of the first paragraph, without marks."""
-    paragraphs = [part for part in re.split(r"\n\s*\n", text) if not re.match(r"[#|`!:<\s]|- |\* ", part)]
-    words = " ".join(paragraphs[0].split()) if paragraphs else ""
-    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", words)
-    return re.split(r"(?<=[.:?!]) ", words)[0]
+def purposes(text):
+    """Return {page: what one wants to do} of the table "which page for whom"."""
+    rows = re.findall(r"^\| ([^|]+) \| (.+) \|$", text, flags=re.MULTILINE)
+    return {page: want for want, cell in rows for page in re.findall(r"\((?:\.\./)?([\w-]+\.md)", cell)}
