@@ -1,30 +1,48 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Everything is installed into .venv.
+# Two commands on a fresh machine: `make demo` and `make test`. Everything is installed into .venv, or, where another
+# interpreter is asked for (`make test PYTHON=python3.13`), into a folder of its own.
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
+VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(subst /,_,$(PYTHON)))
+OLDEST_PYTHON ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.10*/bin/python) python3.10)
+OLDEST := .venv-oldest
+WHERE := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(WHERE)
+PIP := -m pip install --quiet --disable-pip-version-check
 USE := $(VENV)/.installed-to-use
 STAMP := $(VENV)/.installed-to-test
+DOCS := $(VENV)/.installed-for-docs
+TESTS := -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 # Data files of the paper, for benchmarks and a few tests that skip without them.
 ifneq ($(wildcard ../shared/data/README.md),)
 export TRISCREEN_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test verify-demo nightly lint bench clean
+.PHONY: demo test test-oldest verify-demo nightly lint docs docs-quick dist bench clean
 
 $(USE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,report]"
+	$(BIN)/python $(PIP) -e ".[cli,report]"
 	touch $@
 
 $(STAMP): $(USE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(BIN)/python $(PIP) -e ".[test]"
+	touch $@
+
+$(DOCS): $(USE)
+	$(BIN)/python $(PIP) -e ".[docs]"
 	touch $@
 
 demo: $(USE)
 	$(BIN)/triscreen demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python $(TESTS)
+
+# Python 3.10 and the lowest version of everything that pyproject.toml names.
+test-oldest:
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/$(WHERE)/python tests/oldest.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/$(WHERE)/python $(PIP) -e ".[test]" -c $(OLDEST)/constraints.txt
+	$(OLDEST)/$(WHERE)/python $(TESTS)
 
 # Proofs in ball arithmetic: every lambda of a path on wine, every tenth of one on segment; two minutes.
 verify-demo: $(STAMP)
@@ -45,15 +63,32 @@ nightly: $(STAMP)
 	$(BIN)/python tests/verification/claims.py 1000
 	$(BIN)/python tests/night.py $(HOURS)
 
+# Style, and the types of the public surface as users see them (tests/typed.py).
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The site, in build/site: warnings are errors, examples of the gallery run, links inside it lead somewhere.
+docs: $(DOCS)
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -b html docs build/site
+	$(BIN)/python docs/site/check.py build/site
+
+# The same without running the gallery: some seconds.
+docs-quick: $(DOCS)
+	$(BIN)/python -m sphinx -W --keep-going -q -D plot_gallery=0 -b html docs build/site-quick
+
+# Source and wheel, and the wheel in an empty environment: what works without extras, and what is said where one is missing.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python tests/package.py dist
 
 # The paper's tables and figures, peers and scaling: some hours, goes on where it stopped. QUICK=1: a minute.
 bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,bench]"
+	$(BIN)/python $(PIP) -e ".[test,bench]"
 	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick) $(BENCH)
 	$(BIN)/python benchmarks/page.py $(if $(QUICK),--results build/bench-quick)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .pytest_cache .ruff_cache .mypy_cache .hypothesis build dist

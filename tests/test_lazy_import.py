@@ -27,7 +27,11 @@ def test_names_modules_and_star():
     ]  # fmt: skip
     code = "import triscreen as ts; print(ts.path.__name__, ts.Path.__name__, ts.path.solve_path is ts.solve_path)"
     assert run(code) == ["triscreen.path", "Path", "True"]
-    modules = [file.stem for file in Path(ts.__file__).parent.iterdir() if not file.name.startswith("__")]
+    modules = [
+        file.stem
+        for file in Path(ts.__file__).parent.iterdir()
+        if not file.name.startswith("__") and file.name != "py.typed"
+    ]
     for name in modules:
         assert getattr(ts, name).__name__ == f"triscreen.{name}"
     for name in ts.__all__:

@@ -18,8 +18,9 @@ def solve(X, triplets, gamma, lam, solver="CLARABEL"):
     M = cp.Variable((d, d), PSD=True)
     H = (np.einsum("ti,tj->tij", u, u) - np.einsum("ti,tj->tij", v, v)).reshape(m, d * d)
     xi, z = cp.Variable(m, nonneg=True), cp.Variable(m, nonneg=True)
-    value = cp.sum(xi) + cp.sum_squares(z) / (2 * gamma) + lam / 2 * cp.sum_squares(M)
-    program = cp.Problem(cp.Minimize(value), [xi + z >= 1 - H @ cp.reshape(M, (d * d,), order="C")])
+    entries = cp.reshape(M, (d * d,), order="C")  # the square of M itself is wrong in cvxpy 1.7
+    value = cp.sum(xi) + cp.sum_squares(z) / (2 * gamma) + lam / 2 * cp.sum_squares(entries)
+    program = cp.Problem(cp.Minimize(value), [xi + z >= 1 - H @ entries])
     with warnings.catch_warnings():  # it may say that its last digits are missing: the objective will tell
         warnings.simplefilter("ignore")
         program.solve(solver=solver)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +21,22 @@ _SAVED = (
 )
 
 
-def save(obj, file):
+def save(obj: Any, file: str | os.PathLike) -> None:
     """Write a path, a solution, a metric, an estimator or a pipeline of our estimators to a file, all of it or nothing.
 
     An old file is replaced only when the new one is complete. A metric is the array M, (d, d) or the diagonal (d,). An
     estimator's callback and checkpoint are not saved; nor are objects given as its cv, scoring, solver or random_state,
     which a warning names. A metric that is frozen, as a prior or a candidate, is saved as its matrix.
+
+    Parameters
+    ----------
+    obj : Path, Solution, array, estimator or pipeline
+    file : path
+        Where to; what was there is replaced.
+
+    References
+    ----------
+    docs/path.md, "Files"; ours.
 
     Examples
     --------
@@ -53,8 +65,33 @@ def save(obj, file):
         raise InputError(f"obj is a {type(obj).__name__}: what can be saved is {_SAVED}")
 
 
-def load(file):
-    """Return what `save` wrote."""
+def load(file: str | os.PathLike) -> Any:
+    """Return what `save` wrote.
+
+    Parameters
+    ----------
+    file : path
+
+    Returns
+    -------
+    Path, Solution, array, estimator or pipeline
+        What was saved.
+
+    References
+    ----------
+    docs/path.md, "Files"; ours.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "my.metric")
+    ...     ts.save(np.eye(2), file)
+    ...     ts.load(file).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     kind, meta, arrays = read(file)
     make = {
         "path": lambda: Path.from_arrays,

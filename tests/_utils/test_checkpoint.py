@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -462,6 +463,8 @@ def test_a_folder_that_cannot_be_used_is_refused_in_one_sentence(tmp_path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(os, call, fail)
+        if hasattr(pathlib, "_NormalAccessor"):  # Python 3.10 has its own
+            patch.setattr(pathlib._NormalAccessor, call, fail, raising=False)
         text = refusal(Checkpoint, tmp_path / "deep" / "run", IDENTITY)
     assert text.startswith("checkpoint=")
     assert os.strerror(code) in text

@@ -137,7 +137,7 @@ def test_parquet(tmp_path, monkeypatch):
     parquet.write_table(pa.table({"a": [1.0, None], "y": [0, 1]}), tmp_path / "b.parquet")
     assert "row 1, column 'a': the value is missing" in refusal(read_points, tmp_path / "b.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "install pyarrow" in refusal(read_points, tmp_path / "a.parquet")
+    assert "triscreen[parquet]" in refusal(read_points, tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize("name", EMBEDDED)

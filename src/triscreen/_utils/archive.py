@@ -24,9 +24,10 @@ import math
 import os
 import secrets
 import zipfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -64,11 +65,24 @@ def target(file, name="file"):
 
 
 @contextlib.contextmanager
-def replacing(file):
+def replacing(file: str | os.PathLike) -> Iterator[BinaryIO]:
     """Give a binary stream whose bytes become the file at the end, all of them or none.
 
     The file appears under its name when it is complete and on the disk; whatever happens before (a full disk, Ctrl-C,
     the end of the process), a file that was there stays as it was.
+
+    Parameters
+    ----------
+    file : path
+
+    Returns
+    -------
+    context manager
+        Of the stream.
+
+    References
+    ----------
+    docs/architecture.md, "Files and formats"; ours.
 
     Examples
     --------

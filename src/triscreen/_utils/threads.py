@@ -21,6 +21,7 @@ import numbers
 import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from triscreen.errors import InputError, OutOfTime
@@ -84,7 +85,7 @@ def _helpers():
 
 
 @contextlib.contextmanager
-def single_threaded_blas():
+def single_threaded_blas() -> Iterator[None]:
     """Keep BLAS on one thread inside; nested and concurrent use is fine, the last one out restores."""
     me = threading.get_ident()
     entered = False

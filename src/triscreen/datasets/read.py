@@ -11,12 +11,14 @@ import os
 import re
 import sys
 import zipfile
+from collections.abc import Sequence
 
 import numpy as np
 
 from triscreen._utils.archive import read_npy
+from triscreen._utils.extras import wanted
 from triscreen._utils.validation import shortened
-from triscreen.datasets.table import as_table, brief, from_columns, from_parts, is_whole
+from triscreen.datasets.table import Points, as_table, brief, from_columns, from_parts, is_whole
 from triscreen.datasets.text import as_text, delimiter_of, read_text, rows
 from triscreen.errors import InputError
 
@@ -33,7 +35,17 @@ _NUMBER = rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)"
 _SVMLIGHT = re.compile(rb"\s*(?:" + _NUMBER + rb")(?:\s+qid:\d+)?(?:\s+\d+:(?:" + _NUMBER + rb"))+\s*(?:#.*)?")
 
 
-def read_points(source, label=None, *, labelled=True, names=None, drop=(), header=None, features=None, n_features=None):
+def read_points(
+    source: str | os.PathLike,
+    label: str | int | None = None,
+    *,
+    labelled: bool = True,
+    names: str | int | None = None,
+    drop: Sequence[str | int] = (),
+    header: bool | None = None,
+    features: Sequence[str] | None = None,
+    n_features: int | None = None,
+) -> Points:
     """Read points, and labels where there are any.
 
     Parameters
@@ -61,6 +73,10 @@ def read_points(source, label=None, *, labelled=True, names=None, drop=(), heade
     Returns
     -------
     Points
+
+    References
+    ----------
+    docs/cli.md; "iris", "wine", "digits" and "breast_cancer" are those of scikit-learn.
 
     Examples
     --------
@@ -94,8 +110,28 @@ def read_points(source, label=None, *, labelled=True, names=None, drop=(), heade
     return _read_parquet(data, name, choice)
 
 
-def files_of(source):
-    """Return the files that a source is read from: one, two (X.npy,y.npy), or none; "-" is standard input."""
+def files_of(source: str | os.PathLike) -> list[str]:
+    """Return the files that a source is read from: one, two (X.npy,y.npy), or none; "-" is standard input.
+
+    Parameters
+    ----------
+    source : str or path
+        As for `read_points`.
+
+    Returns
+    -------
+    list of str
+
+    References
+    ----------
+    docs/cli.md; ours.
+
+    Examples
+    --------
+    >>> from triscreen.datasets import files_of
+    >>> files_of("X.npy,y.npy"), files_of("iris")
+    (['X.npy', 'y.npy'], [])
+    """
     name = os.fspath(source)
     if os.path.exists(name) or name == "-":
         return [name]
@@ -104,7 +140,9 @@ def files_of(source):
     return name.split(",", 1) if name.endswith(".npy") and "," in name else [name]
 
 
-def read_comparisons(source, names=None, n_points=None):
+def read_comparisons(
+    source: str | os.PathLike, names: Sequence[str] | None = None, n_points: int | None = None
+) -> np.ndarray:
     """Read comparisons "a is closer to b than to c" from a table of three columns.
 
     The first row is a header where its three cells are words such as a, b, c; anchor, positive, negative; query, near,
@@ -122,6 +160,21 @@ def read_comparisons(source, names=None, n_points=None):
     Returns
     -------
     array of int, shape (m, 3)
+
+    References
+    ----------
+    docs/cli.md; ours.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from triscreen.datasets import read_comparisons
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "said.csv")
+    ...     with open(file, "w") as stream:
+    ...         _ = stream.write("apple,pear,brick\\nbrick,stone,pear\\n")
+    ...     read_comparisons(file, names=["apple", "brick", "pear", "stone"]).tolist()
+    [[0, 2, 1], [1, 3, 2]]
     """
     source = os.fspath(source)
     text = as_text(_bytes(source), source)
@@ -263,10 +316,7 @@ def _read_svmlight(data, name, n_features, choice):
 
 
 def _read_parquet(data, name, choice):
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError(f"source={name!r} is a parquet file: install pyarrow to read it") from None
+    parquet = wanted("pyarrow.parquet", "parquet files", "parquet")
     try:
         table = parquet.read_table(io.BytesIO(data))
     except Exception as err:

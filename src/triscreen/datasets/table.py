@@ -29,6 +29,17 @@ class Points:
         The column that the labels are from, in words.
     row_names : list of str, or None
         The column ``names``.
+
+    References
+    ----------
+    docs/cli.md; ours.
+
+    Examples
+    --------
+    >>> from triscreen.datasets import read_points
+    >>> wine = read_points("wine")
+    >>> wine.X.shape, wine.feature_names[0]
+    ((178, 13), 'alcohol')
     """
 
     X: np.ndarray

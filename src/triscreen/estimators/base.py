@@ -5,10 +5,13 @@ from __future__ import annotations
 import numbers
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
 from functools import wraps
+from typing import TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.extmath import safe_sparse_dot
@@ -23,7 +26,9 @@ from triscreen.estimators.callbacks import CallbackSupportMixin
 from triscreen.problem.cones import components_of
 from triscreen.problem.losses import loss_of
 from triscreen.problem.units import LAMBDA
+from triscreen.solvers import Solution
 
+_Fit = TypeVar("_Fit", bound=Callable)
 FLOATS = [np.float64, np.float32]
 _SET_UP = 1.0  # seconds that making triplets may take, however small max_seconds is
 
@@ -31,7 +36,21 @@ _SET_UP = 1.0  # seconds that making triplets may take, however small max_second
 class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A learned Mahalanobis metric: d(x, x')^2 = |L (x - x')|^2 with L = ``components_``."""
 
-    def transform(self, X):
+    # What a fit leaves, for type checkers.
+    components_: np.ndarray
+    solution_: Solution
+    lam_: float
+    n_iter_: int
+    dual_gap_: float
+    rel_gap_: float
+    converged_: bool
+    screening_: list
+    prior_: np.ndarray | None
+    prior_scale_: float
+    n_triplets_: int
+    n_features_in_: int
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Map points to where Euclidean distance is the learned one: X L'; float32 stays float32.
 
         Parameters
@@ -46,27 +65,27 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         return safe_sparse_dot(X, self.components_.astype(X.dtype).T, dense_output=True)
 
-    def get_mahalanobis_matrix(self):
+    def get_mahalanobis_matrix(self) -> np.ndarray:
         """Return L'L, the matrix of the distances that `transform` and `pair_distance` give, shape (d, d)."""
         check_is_fitted(self, "components_")
         return self.components_.T @ self.components_
 
-    def pair_distance(self, pairs):
+    def pair_distance(self, pairs: ArrayLike) -> np.ndarray:
         """Return the learned distance of each pair; pairs: array (m, 2, d), or indices (m, 2) with a preprocessor."""
         check_is_fitted(self, "components_")
         pairs = self._tuples(pairs, 2, "pairs")
         return np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
 
-    def pair_score(self, pairs):
+    def pair_score(self, pairs: ArrayLike) -> np.ndarray:
         """Return minus the learned distance of each pair: the larger, the more similar."""
         return -self.pair_distance(pairs)
 
-    def score_pairs(self, pairs):
+    def score_pairs(self, pairs: ArrayLike) -> np.ndarray:
         """Return `pair_distance`; deprecated in metric-learn, and so here."""
         warnings.warn("score_pairs is deprecated: use pair_distance, or pair_score", FutureWarning, stacklevel=2)
         return self.pair_distance(pairs)
 
-    def get_metric(self):
+    def get_metric(self) -> Callable[..., float]:
         """Return a function metric(u, v, squared=False), for whatever takes a callable metric."""
         check_is_fitted(self, "components_")
         L = self.components_.T.copy()
@@ -164,7 +183,7 @@ def scale_of_lambda(problem):
     return problem.lambda_max() or problem.units.out(1.0, LAMBDA)
 
 
-def watched_fit(fit):
+def watched_fit(fit: _Fit) -> _Fit:
     """Decorate a fit: options are checked, ``verbose`` is heeded, and Ctrl-C gives the last result there was.
 
     That is `Interrupted`, outside of a solve or a path too.
@@ -185,7 +204,7 @@ def watched_fit(fit):
         finally:
             del self._so_far
 
-    return watched
+    return cast(_Fit, watched)
 
 
 def as_indices(tuples, n_points, size, name):

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from triscreen._utils.progress import progress
 from triscreen.solvers.monitor import wants_stop
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
+_Fit = TypeVar("_Fit", bound=Callable)
 
-    class CallbackSupportMixin:
-        """scikit-learn has no callbacks yet."""
 
-    def with_callbacks(method):
-        """Return the method as it is."""
-        return method
+class _NoCallbacks:
+    """scikit-learn has no callbacks yet."""
 
+
+def _as_it_is(method: _Fit) -> _Fit:
+    return method
+
+
+if TYPE_CHECKING:  # a fit keeps its type
+    CallbackSupportMixin, with_callbacks = _NoCallbacks, _as_it_is
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
+        CallbackSupportMixin, with_callbacks = _NoCallbacks, _as_it_is
 
 _log = logging.getLogger(__name__)
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import logging
 import numbers
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -16,7 +20,9 @@ from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, scale
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.starts import check_start, make_start, scaled_start
 from triscreen.problem import Problem
+from triscreen.screening import Screening
 from triscreen.solvers import solve
+from triscreen.solvers.contract import Solver
 from triscreen.triplets import given_triplets
 
 _log = logging.getLogger(__name__)
@@ -43,6 +49,11 @@ class ComparisonMetric(MetricEstimator):
     n_triplets_, n_points_ : int
         Comparisons, and different points in them.
 
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2; docs/estimators.md. Names are those of
+    scikit-learn and metric-learn.
+
     Examples
     --------
     >>> import numpy as np
@@ -58,24 +69,24 @@ class ComparisonMetric(MetricEstimator):
 
     def __init__(
         self,
-        preprocessor=None,
-        lam=None,
-        lam_ratio=1e-3,
-        gamma=0.05,
-        cone="psd",
-        prior=None,
-        tol=1e-4,
-        n_components=None,
-        solver="auto",
-        screening="auto",
-        max_iter=None,
-        max_seconds=None,
-        n_jobs=None,
-        memory_budget=None,
-        callback=None,
-        random_state=None,
-        verbose=0,
-    ):
+        preprocessor: ArrayLike | None = None,
+        lam: float | None = None,
+        lam_ratio: float = 1e-3,
+        gamma: float = 0.05,
+        cone: str = "psd",
+        prior: str | ArrayLike | BaseEstimator | None = None,
+        tol: float = 1e-4,
+        n_components: int | None = None,
+        solver: str | Solver = "auto",
+        screening: str | Screening | None = "auto",
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        memory_budget: float | None = None,
+        callback: Callable[[Any], object] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self.preprocessor = preprocessor
         self.lam = lam
         self.lam_ratio = lam_ratio
@@ -102,7 +113,9 @@ class ComparisonMetric(MetricEstimator):
 
     @with_callbacks
     @watched_fit
-    def fit(self, triplets, y=None, sample_weight=None):
+    def fit(
+        self, triplets: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> ComparisonMetric:
         """Learn the metric.
 
         Parameters
@@ -147,18 +160,18 @@ class ComparisonMetric(MetricEstimator):
             )
         return self
 
-    def decision_function(self, triplets):
+    def decision_function(self, triplets: ArrayLike) -> np.ndarray:
         """Return d(a, c) - d(a, b) by the learned metric: positive where a is closer to b."""
         check_is_fitted(self, "components_")
         a, b, c = np.moveaxis(self._tuples(triplets, 3, "triplets"), 1, 0)
         L = self.components_.T
         return np.linalg.norm((a - c) @ L, axis=1) - np.linalg.norm((a - b) @ L, axis=1)
 
-    def predict(self, triplets):
+    def predict(self, triplets: ArrayLike) -> np.ndarray:
         """Return 1 where a is closer to b than to c, otherwise -1."""
         return np.where(self.decision_function(triplets) > 0, 1, -1)
 
-    def score(self, triplets, y=None, sample_weight=None):
+    def score(self, triplets: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of triplets in the right order."""
         return float(np.average(self.predict(triplets) > 0, weights=sample_weight))
 
@@ -203,6 +216,10 @@ class ComparisonKFold:
     random_state : int, optional
         None: folds in the order given.
 
+    References
+    ----------
+    scikit-learn, "Cross-validation iterators"; keeping items apart is ours (docs/estimators.md).
+
     Examples
     --------
     >>> import numpy as np
@@ -212,7 +229,9 @@ class ComparisonKFold:
     ...     assert not set(rows[train].ravel()) & set(rows[test].ravel())
     """
 
-    def __init__(self, n_splits=5, by="anchor", random_state=None):
+    def __init__(
+        self, n_splits: int = 5, by: str = "anchor", random_state: int | np.random.RandomState | None = None
+    ) -> None:
         self.n_splits, self.by, self.random_state = as_count(n_splits, "n_splits"), by, random_state
         as_choice(by, "by", ("comparison", "anchor", "item"))
         if not (random_state is None or isinstance(random_state, np.random.RandomState) or _is_seed(random_state)):
@@ -223,11 +242,15 @@ class ComparisonKFold:
     def __repr__(self):
         return f"ComparisonKFold(n_splits={self.n_splits}, by={self.by!r}, random_state={self.random_state!r})"
 
-    def get_n_splits(self, X=None, y=None, groups=None):
+    def get_n_splits(
+        self, X: ArrayLike | None = None, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> int:
         """Return the number of folds."""
         return self.n_splits
 
-    def split(self, X, y=None, groups=None):
+    def split(
+        self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield (train, test) rows of the comparisons X: (m, 3) indices, or (m, 3, d) points."""
         X = np.asarray(X)
         if X.ndim == 3:

@@ -7,10 +7,14 @@ import logging
 import os
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -30,8 +34,10 @@ from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
 from triscreen.problem.cones import components_of
+from triscreen.screening import Screening
 from triscreen.selection import triplet_accuracy, vote_scores
 from triscreen.solvers import Solution
+from triscreen.solvers.contract import Solver
 from triscreen.triplets.pairs import product
 
 # Folds only rank lambdas, so this gap is enough there, relative to the objective or so much of the loss of M = 0; and a
@@ -133,6 +139,10 @@ class TripletMetricCV(LabelledMetric):
     certified_ratios_, error_lower_, error_upper_ : arrays, shapes (m + 1,), (m,), (m,)
         Falling ratios, and bounds of the mean error for every ratio between one and the next.
 
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, for paths; how it chooses is ours (docs/estimators.md).
+
     Examples
     --------
     >>> import triscreen as ts
@@ -146,33 +156,33 @@ class TripletMetricCV(LabelledMetric):
 
     def __init__(
         self,
-        n_neighbors=5,
-        triplets="knn",
-        candidates=STARTS,
-        ratios=7,
-        smallest_ratio=1e-4,
-        cv=None,
-        scoring=None,
-        score_neighbors=3,
-        one_standard_error=False,
-        gamma=0.05,
-        cone="psd",
-        neighbors="prior",
-        tol=1e-3,
-        rounds=1,
-        certify=None,
-        n_components=None,
-        solver="auto",
-        screening="auto",
-        max_iter=None,
-        max_seconds=None,
-        n_jobs=None,
-        memory_budget=None,
-        checkpoint=None,
-        callback=None,
-        random_state=None,
-        verbose=0,
-    ):
+        n_neighbors: int = 5,
+        triplets: str = "knn",
+        candidates: Sequence[str | ArrayLike | BaseEstimator | None] = STARTS,
+        ratios: int | ArrayLike = 7,
+        smallest_ratio: float = 1e-4,
+        cv: Any = None,
+        scoring: str | Callable | None = None,
+        score_neighbors: int = 3,
+        one_standard_error: bool = False,
+        gamma: float = 0.05,
+        cone: str = "psd",
+        neighbors: str = "prior",
+        tol: float = 1e-3,
+        rounds: int = 1,
+        certify: float | None = None,
+        n_components: int | None = None,
+        solver: str | Solver = "auto",
+        screening: str | Screening | None = "auto",
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        memory_budget: float | None = None,
+        checkpoint: str | os.PathLike | None = None,
+        callback: Callable[[Any], object] | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.triplets = triplets
         self.candidates = candidates
@@ -203,7 +213,14 @@ class TripletMetricCV(LabelledMetric):
     @with_callbacks
     @watched_fit
     @single_threaded_blas()
-    def fit(self, X, y, sample_weight=None, groups=None, neighbors=None):
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        neighbors: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> TripletMetricCV:
         """Choose lambda and learn the metric.
 
         Parameters

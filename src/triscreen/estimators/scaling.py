@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,6 +30,10 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
+    References
+    ----------
+    scikit-learn, "Preprocessing data"; saved without pickle: docs/cli.md.
+
     Examples
     --------
     >>> import triscreen as ts
@@ -34,10 +41,10 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]]
     """
 
-    def __init__(self, kind="standard"):
+    def __init__(self, kind: str = "standard") -> None:
         self.kind = kind
 
-    def fit(self, X, y=None, feature_names=None):
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, feature_names: Sequence[str] | None = None) -> Scaling:
         """Learn shift and factor.
 
         Parameters
@@ -72,7 +79,7 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             np.divide(1.0, width, out=self.factor_, where=~constant)
         return self
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Return (X - shift_) * factor_."""
         check_is_fitted(self)
         return (validate_data(self, X, dtype=np.float64, reset=False) - self.shift_) * self.factor_

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+
+from numpy.typing import ArrayLike
 
 from triscreen._utils.checkpoint import Checkpoint
 from triscreen._utils.progress import progress
@@ -19,10 +22,12 @@ from triscreen.path.grid import Grid, GuaranteedGrid
 from triscreen.path.identity import identity_of
 from triscreen.path.result import Path
 from triscreen.path.walk import Walk
+from triscreen.problem import Problem
 from triscreen.problem.gap import Gap
 from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
 from triscreen.solvers.api import MAX_ITER, advice, check_arguments
+from triscreen.solvers.contract import Solver
 from triscreen.solvers.monitor import wants_stop
 
 _log = logging.getLogger(__name__)
@@ -44,6 +49,20 @@ class PathState(Gap):
         How many there will be, if that is known.
     components : callable
         ``components()`` returns L with M = L'L at this lambda, as `Path.components` does.
+    floor : float
+        With a prior, what the gap is relative to at least.
+
+    References
+    ----------
+    docs/path.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> X, y = [[0.0], [1.0], [3.0], [4.5]], [0, 0, 1, 1]
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=1))
+    >>> len(ts.solve_path(problem, callback=lambda state: state.n_lambdas == 4))
+    4
     """
 
     lam: float
@@ -62,20 +81,20 @@ class PathState(Gap):
 @interruptible
 @single_threaded_blas()
 def solve_path(
-    problem,
-    lambdas=None,
-    lambda_max=None,
-    ratio=0.9,
-    tol=1e-6,
-    screening="auto",
-    solver="auto",
-    guarantee=None,
-    n_lambdas=None,
-    max_iter=None,
-    max_seconds=None,
-    checkpoint=None,
-    callback=None,
-):
+    problem: Problem,
+    lambdas: ArrayLike | None = None,
+    lambda_max: float | None = None,
+    ratio: float = 0.9,
+    tol: float = 1e-6,
+    screening: str | Screening | None = "auto",
+    solver: str | Solver = "auto",
+    guarantee: float | None = None,
+    n_lambdas: int | None = None,
+    max_iter: int | None = None,
+    max_seconds: float | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    callback: Callable[[PathState], object] | None = None,
+) -> Path:
     """Compute the optimal metrics along a whole path of lambdas, each with a certificate over all triplets.
 
     Parameters
@@ -120,6 +139,11 @@ def solve_path(
     ------
     Interrupted
         On Ctrl-C; its ``result`` is the path so far.
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 5 (how lambda falls, when to stop); tubes, the
+    prediction and the guarantee are ours (docs/path.md).
 
     Examples
     --------

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numbers
 
+from numpy.typing import ArrayLike
+
 from triscreen._utils.validation import shortened
 from triscreen.errors import InputError
-from triscreen.path.influence import influence
-from triscreen.path.leave_one_out import leave_one_out
+from triscreen.path.influence import Influence, influence
+from triscreen.path.leave_one_out import LeaveOneOut, leave_one_out
+from triscreen.problem import Problem
 
 
 class EachPoint:
     """Methods of a `Path` that leave points out; see docs/selection.md."""
 
-    def leave_one_out(self, t, X, y, k=3, problem=None):
+    def leave_one_out(
+        self, t: int, X: ArrayLike, y: ArrayLike, k: int = 3, problem: Problem | None = None
+    ) -> LeaveOneOut:
         """Predict every point by the fit on all others: the exact leave-one-out error of metric and neighbours.
 
         For each point, triplets are those of the other n - 1 (of `knn_triplets`: neighbours chosen anew; of
@@ -53,7 +58,7 @@ class EachPoint:
         """
         return leave_one_out(self, self._check_number(t), X, y, k, self._check_problem(problem))
 
-    def influence(self, t, problem=None):
+    def influence(self, t: int, problem: Problem | None = None) -> Influence:
         """Bound how far the optimal metric moves without each point's triplets, or without each given comparison.
 
         Where labels are wrong the largest bounds are: a point among others of another class pulls at all of them. The

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from triscreen._utils.extras import wanted
 from triscreen.errors import InputError
 
 
 class Plots:
     """The ``plot_`` methods of a `Path`; each draws on ``ax`` (by default a new one) and returns it."""
 
-    def plot_gaps(self, ax=None):
+    def plot_gaps(self, ax: Any = None) -> Any:
         """Relative gaps along the path, and the one asked for."""
         ax = self._along(ax, self.lambdas, self.rel_gaps, "relative gap", marker=".")
         ax.set_yscale("log")
         ax.axhline(self.tol, linestyle="--", color="0.5", label="asked for")
         return ax
 
-    def plot_losses(self, ax=None):
+    def plot_losses(self, ax: Any = None) -> Any:
         """The loss that is left along the path."""
         return self._along(ax, self.lambdas, self.losses, "loss")
 
-    def plot_screening(self, ax=None):
+    def plot_screening(self, ax: Any = None) -> Any:
         """Share of the triplets proven irrelevant; with `triscreen.report.gather`, by each sphere and rule too."""
         ax = self._along(ax, self.lambdas, self.screening_rates, "share decided", label="this path", linewidth=3)
         if self.facts is not None and self.facts.rates is not None:
@@ -31,7 +34,7 @@ class Plots:
         ax.legend(fontsize="small")
         return ax
 
-    def plot_spectrum(self, t=-1, ax=None):
+    def plot_spectrum(self, t: int = -1, ax: Any = None) -> Any:
         """Eigenvalues of the t-th metric, the largest first."""
         ax = _axes(ax)
         M = self.M(t)
@@ -41,7 +44,7 @@ class Plots:
         ax.set_ylabel(f"eigenvalue at lambda {self.lambdas[t]:.3g}")
         return ax
 
-    def plot_errors(self, ax=None):
+    def plot_errors(self, ax: Any = None) -> Any:
         """Error on held-out points along the path (needs `triscreen.report.gather` with test points).
 
         The band is what is proven of the error of every lambda: grey where none can be as good as the best.
@@ -59,14 +62,14 @@ class Plots:
         ax.axhline(facts.error_before, linestyle="--", color="0.5", label="Euclid")
         return ax
 
-    def plot_dynamic(self, ax=None):
+    def plot_dynamic(self, ax: Any = None) -> Any:
         """What is decided while a solver runs, for some lambdas (needs `triscreen.report.gather`)."""
         facts = self._with("dynamic")
         ax = _map(_axes(ax), self.lambdas[facts.stops], facts.dynamic_iterations, facts.dynamic.T)
         ax.set_ylabel("iteration")
         return ax
 
-    def plot_ranges(self, ax=None):
+    def plot_ranges(self, ax: Any = None) -> Any:
         """What one solution decides at other lambdas (needs `triscreen.report.gather`)."""
         facts = self._with("ranges")
         lambdas = self.lambdas
@@ -90,10 +93,7 @@ class Plots:
 def _axes(ax):
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise InputError("matplotlib is not installed: figures need it (pip install matplotlib)") from None
+    pyplot = wanted("matplotlib.pyplot", "figures", "notebook")
     return pyplot.subplots()[1]
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from triscreen._utils.display import html_table
+from triscreen._utils.extras import wanted
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
 from triscreen.path.balls import Between, End, mixture_share
+from triscreen.path.columns import Columns
 from triscreen.path.each_point import EachPoint
 from triscreen.path.facts import Facts
 from triscreen.path.plots import Plots
 from triscreen.path.verified import Verified
+from triscreen.problem import Certificate, Problem
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.gap import Gap
 from triscreen.problem.rounding import U, gap_error
@@ -182,7 +187,7 @@ def _last(proven, inside, end):
     return found if proven(found) else inside
 
 
-class Path(Plots, EachPoint, Verified):
+class Path(Columns, Plots, EachPoint, Verified):
     """Certified metrics along a path of falling lambdas; made by `solve_path`.
 
     Attributes
@@ -206,6 +211,11 @@ class Path(Plots, EachPoint, Verified):
     facts : Facts or None
         What a report shows beside the path (`triscreen.report.gather`); saved with it.
 
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, sections 4 and 5; metrics, gaps and balls between two
+    lambdas are ours (docs/path.md).
+
     Examples
     --------
     >>> import triscreen as ts
@@ -220,8 +230,19 @@ class Path(Plots, EachPoint, Verified):
     """
 
     def __init__(
-        self, rows, *, cone, basis, n_features, n_triplets, tol, guarantee, stopped_by, outside=None, problem=None
-    ):
+        self,
+        rows: Iterable[Row],
+        *,
+        cone: str,
+        basis: np.ndarray | None,
+        n_features: int,
+        n_triplets: int,
+        tol: float,
+        guarantee: float | None,
+        stopped_by: str,
+        outside: np.ndarray | None = None,
+        problem: Problem | None = None,
+    ) -> None:
         self._rows = sorted(rows, key=lambda row: -row.lam)
         self.cone, self.n_features, self.n_triplets = cone, n_features, n_triplets
         self.tol, self.guarantee, self.stopped_by = tol, guarantee, stopped_by
@@ -230,38 +251,15 @@ class Path(Plots, EachPoint, Verified):
         self.certificate_passes = 0.0
         self._ends, self._intervals = {}, {}  # number of a lambda -> End, of the two last ones; -> Between
 
-    def _column(self, name):
-        return np.array([getattr(row, name) for row in self._rows])
-
-    lambdas = property(lambda self: self._column("lam"))
-    primals = property(lambda self: self._column("primal"))
-    duals = property(lambda self: self._column("dual"))
-    gaps = property(lambda self: self._column("gap"))
-    losses = property(lambda self: self._column("loss"))
-    n_iter = property(lambda self: self._column("n_iter"))
-    passes = property(lambda self: self._column("passes"))
-    scanned = property(lambda self: self._column("scanned"))
-    seconds = property(lambda self: self._column("seconds"))
-
     @property
-    def rel_gaps(self):
-        """Gaps over |primal| (with a prior: or over the floor, see `Certificate`)."""
-        return self._column("rel_gap")
-
-    @property
-    def screening_rates(self):
-        """Share of the triplets that were decided at each lambda."""
-        return 1.0 - self._column("undecided")
-
-    @property
-    def converged(self):
-        """Whether each gap, and its rounding, are at most tol |primal|."""
+    def converged(self) -> np.ndarray:
+        """Whether each gap, and its rounding, are at most tol times the primal."""
         return np.array([row.within(self.tol, row.rounding) for row in self._rows], dtype=bool)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._rows)
 
-    def M(self, t):
+    def M(self, t: int) -> np.ndarray:
         """Return the metric at the t-th lambda, in the coordinates of X: (d, d), or the vector (d,) of a diagonal."""
         factor = self._rows[t].factor
         if factor.ndim == 1:
@@ -269,7 +267,7 @@ class Path(Plots, EachPoint, Verified):
         F = factor if self._basis is None else self._basis @ factor
         return F @ F.T if self._outside is None else F @ F.T + self._outside
 
-    def components(self, t):
+    def components(self, t: int) -> np.ndarray:
         """Return L with M = L'L at the t-th lambda: the transform x -> L x, what estimators have as ``components_``.
 
         One row per direction of M, the most important first; M = 0 has one row of zeros.
@@ -282,11 +280,11 @@ class Path(Plots, EachPoint, Verified):
                 return components_of(self.M(t))
             return components_of(factor=factor if self._basis is None else self._basis @ factor)
 
-    def __getitem__(self, t):
+    def __getitem__(self, t: int) -> Solution:
         """The t-th solution."""
         return self._solution(self._rows[t], self._rows[t].lam)
 
-    def take(self, numbers):
+    def take(self, numbers: Iterable[int]) -> Path:
         """Return the path of some of its lambdas only; it knows nothing of the problem, like one from a file."""
         return self._of([self._rows[t] for t in numbers])
 
@@ -299,7 +297,7 @@ class Path(Plots, EachPoint, Verified):
         return made
 
     @single_threaded_blas()
-    def at(self, lam, problem=None):
+    def at(self, lam: float, problem: Problem | None = None) -> Solution:
         """Return the solution for any lambda between the first and the last, with its certified gap.
 
         It is the metric of the neighbour on the path whose gap at lam is the smaller one; with ``guarantee`` that is
@@ -391,7 +389,7 @@ class Path(Plots, EachPoint, Verified):
         return problem
 
     @single_threaded_blas()
-    def ball(self, lam, problem=None):
+    def ball(self, lam: float, problem: Problem | None = None) -> Sphere:
         """Return the smallest ball known to hold the optimal metric at any lambda between the first and the last.
 
         From the metrics at the two neighbours of lam on the path: by both of them together, by either of them, and what
@@ -460,7 +458,7 @@ class Path(Plots, EachPoint, Verified):
         return self._ends[number][1]
 
     @single_threaded_blas()
-    def certify(self, problem=None):
+    def certify(self, problem: Problem | None = None) -> list[Certificate]:
         """Recompute the certificate of every metric over all triplets, and return them.
 
         Counted apart, in ``certificate_passes``. A path that was loaded from a file needs its problem again.
@@ -469,20 +467,19 @@ class Path(Plots, EachPoint, Verified):
         self.certificate_passes += len(self)
         return [problem.certificate(self.M(t), row.lam) for t, row in enumerate(self._rows)]
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """Return one row per lambda as a pandas DataFrame."""
-        import pandas as pd
-
+        pd = wanted("pandas", "tables", "notebook")
         names = ("lambdas", "losses", "primals", "gaps", "rel_gaps", "converged", "n_iter", "passes", "scanned",
                  "screening_rates", "seconds")  # fmt: skip
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
     @property
-    def has_prior(self):
+    def has_prior(self) -> bool:
         """Does the problem of this path have a prior?"""
         return bool(self._rows) and self._rows[0].floor > 0
 
-    def to_arrays(self):
+    def to_arrays(self) -> tuple[dict, dict]:
         """Return (numbers, arrays) that hold all of the path; see `triscreen.save`."""
         meta = {
             "cone": self.cone,
@@ -510,7 +507,7 @@ class Path(Plots, EachPoint, Verified):
         return meta, arrays
 
     @classmethod
-    def from_arrays(cls, meta, arrays):
+    def from_arrays(cls, meta: dict, arrays: dict) -> Path:
         """Make a path from what `to_arrays` gave."""
         ends = np.concatenate([[0], np.cumsum(arrays["ranks"])]).astype(int)
         flat = make_cone(meta["cone"]).name == "diagonal"

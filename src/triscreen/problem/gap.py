@@ -12,15 +12,15 @@ class Gap:
     floor = 0.0
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         """What the gap is relative to: |primal|, or the floor where that is larger."""
         return max(abs(self.primal), self.floor)
 
     @property
-    def rel_gap(self):
+    def rel_gap(self) -> float:
         """gap / scale."""
         return self.gap / self.scale
 
-    def within(self, tol, rounding=0.0):
+    def within(self, tol: float, rounding: float = 0.0) -> bool:
         """Is the gap, and what rounding may have hidden of it, at most tol times the scale?"""
         return bool(max(self.gap, rounding) <= tol * self.scale)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError
+from triscreen.triplets import Sums
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class SmoothedHinge:
     ----------
     gamma : float
         Width of the quadratic part, 1 - gamma <= m <= 1; positive (`Hinge` is the limit at 0).
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2.1.
 
     Examples
     --------
@@ -38,25 +43,25 @@ class SmoothedHinge:
     def __post_init__(self):
         object.__setattr__(self, "gamma", as_positive(self.gamma, "gamma"))
 
-    def __call__(self, margin):
+    def __call__(self, margin: float) -> float:
         """The loss of one margin."""
         alpha = min(max((1.0 - margin) / self.gamma, 0.0), 1.0)
         return alpha * (1.0 - margin) - 0.5 * self.gamma * alpha * alpha
 
     @property
-    def smoothings(self):
+    def smoothings(self) -> tuple[float, ...]:
         """The smoothings whose alphas a certificate tries: only the loss's own, whose slack is zero."""
         return (self.gamma,)
 
-    def value(self, sums):
+    def value(self, sums: Sums) -> float:
         """Sum of w l(m)."""
         return sums.loss
 
-    def dual_term(self, sums):
+    def dual_term(self, sums: Sums) -> float:
         """Sum of w (a - (g/2) a^2)."""
         return sums.alpha - 0.5 * self.gamma * (sums.alpha - sums.spread)
 
-    def slack(self, sums):
+    def slack(self, sums: Sums) -> float:
         """Sum of w (l(m) - a (1 - m) + (g/2) a^2)."""
         return 0.0
 
@@ -67,28 +72,39 @@ class Hinge:
 
     Its alpha is not determined at the corner; alphas of a smoothed problem are feasible all the same, and their
     slack is s times the sum of w a (1 - a).
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2.1; the gap of smoothed alphas is ours
+    (docs/maths.md).
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> ts.Hinge()(0.25)
+    0.75
     """
 
     gamma = 0.0
 
-    def __call__(self, margin):
+    def __call__(self, margin: float) -> float:
         """The loss of one margin."""
         return max(0.0, 1.0 - margin)
 
     @property
-    def smoothings(self):
+    def smoothings(self) -> tuple[float, ...]:
         """The smoothings whose alphas a certificate tries: powers of 4 from 1 down to 4^-20 = 1e-12."""
         return tuple(4.0**-e for e in range(21))
 
-    def value(self, sums):
+    def value(self, sums: Sums) -> float:
         """Sum of w l(m)."""
         return sums.loss + 0.5 * sums.smoothing * (sums.alpha + sums.spread)
 
-    def dual_term(self, sums):
+    def dual_term(self, sums: Sums) -> float:
         """Sum of w a."""
         return sums.alpha
 
-    def slack(self, sums):
+    def slack(self, sums: Sums) -> float:
         """Sum of w (l(m) - a (1 - m))."""
         return sums.smoothing * sums.spread
 

@@ -25,16 +25,17 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.archive import fingerprint
 from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import as_alpha, as_points, as_positive, check_scale
 from triscreen.errors import DegenerateProblemWarning, InputError, OutOfTime
-from triscreen.problem.cones import make_cone
+from triscreen.problem.cones import Projection, make_cone
 from triscreen.problem.engine import Engine
 from triscreen.problem.gap import Gap
-from triscreen.problem.losses import SmoothedHinge, check_loss
+from triscreen.problem.losses import Hinge, SmoothedHinge, check_loss
 from triscreen.problem.prior import CLOSE, check_prior, is_apart, make_prior
 from triscreen.problem.span import span_basis
 from triscreen.problem.units import LAMBDA, MATRIX, METRIC, POINT, Units
@@ -65,6 +66,20 @@ class Certificate(Gap):
         The exact gap exceeds the computed one by no more than this, whatever the data (`triscreen.problem.rounding`).
     floor : float
         With a prior, what the gap is relative to at least: 1e-3 times the loss of M = 0.
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2.2; the gap as a sum of terms that are not
+    negative, and its rounding, are ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> problem = ts.Problem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> proof = problem.certificate(np.zeros((2, 2)), lam=1.0)  # of any metric, from wherever
+    >>> proof.primal, bool(proof.gap >= proof.primal - proof.dual - proof.rounding)
+    (0.975, True)
     """
 
     primal: float
@@ -88,6 +103,18 @@ class Estimate:
     bytes_per_lambda : int
         With a prior, what a path keeps for each of its lambdas on top of that: a metric of full rank. Without one it is
         0, for a rank that is often small.
+
+    References
+    ----------
+    Ours: docs/engine.md.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> X = [[0.0], [1.0], [3.0], [4.5]]
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, [0, 0, 1, 1], k=1))
+    >>> problem.estimate().n_pairs
+    8
     """
 
     n_triplets: int
@@ -138,6 +165,11 @@ class Problem(Engine):
     hash_of_points : str
         Of X as it was given.
 
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2. Pairs in place of triplets, weights and the
+    prior are ours (docs/maths.md).
+
     Examples
     --------
     >>> import triscreen as ts
@@ -149,7 +181,17 @@ class Problem(Engine):
     (True, (4, 4))
     """
 
-    def __init__(self, X, triplets, loss=None, cone="psd", n_jobs=None, memory_budget=None, *, prior=None):
+    def __init__(
+        self,
+        X: ArrayLike,
+        triplets: TripletSet,
+        loss: SmoothedHinge | Hinge | None = None,
+        cone: str = "psd",
+        n_jobs: int | None = None,
+        memory_budget: float | None = None,
+        *,
+        prior: str | ArrayLike | None = None,
+    ) -> None:
         loss = check_loss(SmoothedHinge() if loss is None else loss)
         cone = make_cone(cone)
         threads = Threads(n_jobs)
@@ -195,7 +237,7 @@ class Problem(Engine):
             self.floor = self.prior.floor
 
     @property
-    def points(self):
+    def points(self) -> np.ndarray:
         """The points inside, which the set of triplets has."""
         return self.triplets.points
 
@@ -207,7 +249,7 @@ class Problem(Engine):
         return X
 
     @single_threaded_blas()
-    def certificate(self, M, lam, alpha=None):
+    def certificate(self, M: ArrayLike, lam: float, alpha: ArrayLike | None = None) -> Certificate:
         """Certify M over all triplets, in float64.
 
         Parameters
@@ -257,20 +299,20 @@ class Problem(Engine):
         return Certificate(best.primal + beyond, best.dual, best.gap + beyond, float(error), self.floor)
 
     @single_threaded_blas()
-    def value(self, M, lam):
+    def value(self, M: ArrayLike, lam: float) -> float:
         """Return the primal objective P(M)."""
         _, evaluation, outside = self._evaluate_at(M, lam)
         return evaluation.primal + 0.5 * self.units.into(lam, LAMBDA) * outside
 
     @single_threaded_blas()
-    def gradient(self, M, lam):
+    def gradient(self, M: ArrayLike, lam: float) -> np.ndarray:
         """Return the gradient of P at M, in the coordinates of X (for the hinge: of a smoothed one, s = 1e-12)."""
         M, evaluation, _ = self._evaluate_at(M, lam)
         away = M if self.prior is None else M - self.prior.matrix
         return lam * away - self.units.out(self._rotated_back(evaluation.A), MATRIX)
 
     @single_threaded_blas()
-    def lambda_max(self):
+    def lambda_max(self) -> float:
         """Return max_t <H_t, S_+> with S = sum_t w_t H_t, the scale at which the first triplet reaches its margin.
 
         From lambda_max / (1 - gamma) on (gamma < 1), every triplet is in the linear part of the loss and the optimum is
@@ -308,14 +350,14 @@ class Problem(Engine):
         """The evaluation at the prior, for any lambda: its sums and A do not depend on that."""
         return self.evaluate(self.prior.core, self.prior_distances, 1.0, self.loss.smoothings[-1])
 
-    def start(self, lam):
+    def start(self, lam: float) -> Projection:
         """Return the projection of where a path begins: M(alpha) for the alphas of M = 0, or of the prior."""
         if self.prior is None:
             return self.cone.project(self._sum_of_h[1] / lam)
         return self.cone.project(self.prior.core + self.at_prior.A / lam)
 
     @cached_property
-    def _lambda_max(self):
+    def _lambda_max(self) -> float:
         """As it is inside."""
         if self.prior is not None:
             now, close = self.at_prior, CLOSE * float(np.linalg.norm(self.prior.core))
@@ -329,7 +371,7 @@ class Problem(Engine):
         factor = factor * (np.square(factor).sum(axis=0) > noise if factor.ndim == 2 else np.square(factor) > noise)
         return max(0.0, self.triplets.largest_margin(self.distances(factor)))
 
-    def check_lam(self, lam):
+    def check_lam(self, lam: float) -> float:
         """Return lam if it is a positive number that float64 can work with for these points."""
         lam = as_positive(lam, "lam")
         inside = self.units.into(lam, LAMBDA)
@@ -343,7 +385,7 @@ class Problem(Engine):
             raise InputError(f"lam={lam!r}: lam is too large for points of this size, M would vanish")
         return lam
 
-    def checked(self, M, name="M"):
+    def checked(self, M: ArrayLike, name: str = "M") -> tuple[np.ndarray, np.ndarray, float]:
         """Return (M, its core, |the rest|^2 inside), or refuse what is no element of the cone beyond rounding."""
         M = self.cone.check(M, self.n_features, name)
         core, outside = self.to_core(M)
@@ -354,7 +396,7 @@ class Problem(Engine):
         self.cone.check_positive(core if inside else M, name, size if inside and self.prior is not None else 0.0)
         return M, core, outside
 
-    def to_core(self, M):
+    def to_core(self, M: np.ndarray) -> tuple[np.ndarray, float]:
         """Return (the core element, |the rest of M|^2 inside); the rest is outside the span and no margin sees it."""
         M = self.units.into(M, METRIC)
         if self.basis is None:
@@ -366,7 +408,7 @@ class Problem(Engine):
             rest -= self.units.into(self.prior.outside, METRIC)
         return core, float(np.vdot(rest, rest))
 
-    def from_core(self, core):
+    def from_core(self, core: np.ndarray) -> np.ndarray:
         """Return a core element in the coordinates of X."""
         M = self.units.out(self._rotated_back(core), METRIC)
         return M if self.prior is None or self.prior.outside is None else M + self.prior.outside
@@ -384,7 +426,7 @@ class Problem(Engine):
         return M, self.evaluate(core, dist, lam, self.loss.smoothings[-1]), outside
 
     @single_threaded_blas()
-    def estimate(self):
+    def estimate(self) -> Estimate:
         """Measure what one pass takes, on a small part of it where there are many anchors.
 
         Returns
@@ -429,7 +471,7 @@ class Problem(Engine):
         n, dim = self.n_points, self.n_features
         return 8 * (7 * n * dim + self._elements * dim * (dim if cone.name == "psd" else 1))
 
-    def check_one_by_one(self, what):
+    def check_one_by_one(self, what: str) -> None:
         """Refuse what needs numbers for each triplet if the memory budget does not allow them."""
         needed = self._bytes(self.cone, self.triplets, self.threads.n_jobs) + ONE_BY_ONE * self.triplets.n_triplets
         if self.memory_budget is not None and needed > self.memory_budget:
@@ -438,7 +480,7 @@ class Problem(Engine):
                 f"{needed:.3g} bytes for {self.triplets.n_triplets} of them; raise the budget"
             )
 
-    def check_path(self, n_lambdas):
+    def check_path(self, n_lambdas: int | None) -> None:
         """Refuse a path of so many lambdas (None: nobody knows) whose metrics the memory budget does not allow."""
         if self.memory_budget is None or n_lambdas is None:
             return

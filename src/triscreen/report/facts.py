@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.progress import silent
 from triscreen._utils.threads import deadline
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError, OutOfTime
+from triscreen.path import Path
 from triscreen.path.facts import Facts
+from triscreen.problem import Problem
 from triscreen.report import maps as screening_maps
 from triscreen.selection import comparison_error, neighbour_error
 from triscreen.selection.bounds import comparison_bounds, votes_over
@@ -22,8 +26,20 @@ _FRAMES, _POINTS = 60, 600
 _STOPS, _FEW_STOPS, _MANY, _MOST = 16, 8, 300_000, 3_000_000
 
 
-def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None, feature_names=None, source="",
-           k=3, maps=True, max_seconds=None):  # fmt: skip
+def gather(
+    path: Path,
+    problem: Problem,
+    X: ArrayLike,
+    y: ArrayLike | None,
+    X_test: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    comparisons_test: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
+    source: str = "",
+    k: int = 3,
+    maps: bool = True,
+    max_seconds: float | None = None,
+) -> Facts:
     """Collect what `write_report` shows, and keep it as ``path.facts``; `triscreen.save` saves it with the path.
 
     Parameters
@@ -50,6 +66,22 @@ def gather(path, problem, X, y, X_test=None, y_test=None, comparisons_test=None,
     -------
     Facts
         Its ``left_out`` says in words what there was no time for.
+
+    References
+    ----------
+    docs/report.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> from triscreen.report import gather
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = ts.Problem(X[::2], ts.knn_triplets(X[::2], y[::2], k=3))
+    >>> path = ts.solve_path(problem, ratio=0.5, tol=1e-3)
+    >>> facts = gather(path, problem, X[::2], y[::2], X[1::2], y[1::2], source="iris", maps=False)
+    >>> facts is path.facts, facts.source
+    (True, 'iris')
     """
     max_seconds = as_positive(max_seconds, "max_seconds", none="no limit")
     end = inf if max_seconds is None else time.perf_counter() + max_seconds

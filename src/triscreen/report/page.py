@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from html import escape
 from importlib import resources
 from string import Template
@@ -10,13 +11,15 @@ from string import Template
 import numpy as np
 
 from triscreen._utils.archive import replacing
+from triscreen._utils.extras import wanted
 from triscreen.errors import InputError
+from triscreen.path import Path
 from triscreen.path.facts import Facts
 
 _DIRECTIONS, _FEATURES = 20, 15
 
 
-def write_report(path, file):
+def write_report(path: Path, file: str | os.PathLike) -> None:
     """Write the report of a path: what was learned, what was proven, how lambda was chosen.
 
     Parameters
@@ -25,6 +28,10 @@ def write_report(path, file):
         With its `gather`-ed facts, if points, errors and screening maps shall be shown.
     file : path
         The HTML file; it appears when it is complete.
+
+    References
+    ----------
+    docs/report.md; the figures are those of the paper, KDD 2018.
 
     Examples
     --------
@@ -48,10 +55,7 @@ def render(path):
     """Return the page as text."""
     if not len(path):
         raise InputError("path has no lambda: there is nothing to report")
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise InputError("plotly is not installed: reports need it (pip install 'triscreen[report]')") from None
+    get_plotlyjs = wanted("plotly.offline", "reports", "report").get_plotlyjs
     data = numbers_of(path)
     here = resources.files("triscreen.report")
     return Template(here.joinpath("page.html").read_text(encoding="utf-8")).substitute(

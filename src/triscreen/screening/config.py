@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from triscreen._utils.validation import as_choice, as_count, as_flag, shortened
 from triscreen.errors import InputError
-from triscreen.screening.rules import RULES
-from triscreen.screening.spheres import BOUNDS
+from triscreen.problem.cones import Cone
+from triscreen.problem.engine import Engine, Evaluation
+from triscreen.screening.rules import RULES, Region
+from triscreen.screening.spheres import BOUNDS, Sphere
+
+
+class OwnSphere(Protocol):
+    """An own sphere, for type checkers: from an evaluation to a ball that holds the optimum for lam."""
+
+    def __call__(self, cone: Cone, evaluation: Evaluation, lam: float, /) -> Sphere:
+        """Return the ball, in the units of the user."""
+
+
+class OwnRule(Protocol):
+    """An own rule, for type checkers: writes 1 (zone L) or 2 (zone R) where the zone is 0."""
+
+    def __call__(self, engine: Engine, region: Region, norms: np.ndarray, zones: np.ndarray, /) -> None:
+        """Decide what the sphere rule left."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +58,11 @@ class Screening:
         Enlarge every sphere so that it also holds the approximate solution that will be returned. Then the gap of the
         reduced problem is the gap over all triplets, and `solve` reports it without another pass over them.
 
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, sections 3 and 4, appendix K. "mid" and the tubes of
+    ``active_set=True`` are ours (docs/screening.md).
+
     Examples
     --------
     >>> import triscreen as ts
@@ -52,12 +75,12 @@ class Screening:
     (True, True)
     """
 
-    bounds: tuple = ("rrpb", "mid")
-    rule: object = "sphere"
+    bounds: str | OwnSphere | Sequence[str | OwnSphere] = ("rrpb", "mid")
+    rule: str | OwnRule = "sphere"
     every: int = 10
     at_start: bool = True
     ranges: bool = True
-    active_set: object = True
+    active_set: bool | str = True
     include_solution: bool = False
 
     def __post_init__(self):

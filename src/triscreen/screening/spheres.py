@@ -25,8 +25,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from triscreen.problem.rounding import U, gap_error, trace
-from triscreen.problem.units import FACTOR, METRIC
+from triscreen.problem.engine import Engine, Evaluation
+from triscreen.problem.rounding import Rounding, U, gap_error, trace
+from triscreen.problem.units import FACTOR, METRIC, Units
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,18 @@ class Sphere:
     normal : array or None
         Factor of P, positive semi-definite: the half-space <P, X> >= 0 contains the cone. P is what a projection just
         cut off, -[.]_-, so that the half-space supports the cone near M*.
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 3.2; "mid" and the balls between two solutions
+    are ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> ts.Sphere(np.eye(2), 0.5, "my bound").radius
+    0.5
     """
 
     center: np.ndarray = field(repr=False)
@@ -77,23 +90,25 @@ class Sphere:
     from_other_lambda = False  # looks from a solution at another lambda: used once, and at the start only
 
     @classmethod
-    def make(cls, engine, evaluation, lam, lam0=None):
+    def make(
+        cls, engine: Engine, evaluation: Evaluation, lam: float, lam0: float | None = None
+    ) -> tuple[Sphere, float]:
         """Return (the sphere, passes spent) from an engine's evaluation; lam0: the lambda that it solves, if any."""
         return cls.at(engine.cone, evaluation, lam), 0.0
 
-    def safe_radius(self, rounding, evaluation, lam):
+    def safe_radius(self, rounding: Rounding, evaluation: Evaluation, lam: float) -> float:
         """Return a radius with the exact M* inside, where only the arithmetic on the centre is in doubt: r + o.
 
         Whose radius is in doubt too has its own. All numbers are those inside (`triscreen.problem.units`).
         """
         return self.radius + self.arithmetic(rounding, evaluation)
 
-    def arithmetic(self, rounding, evaluation):
+    def arithmetic(self, rounding: Rounding, evaluation: Evaluation) -> float:
         """Return o: what rounding may have done to the centre."""
         size = float(np.linalg.norm(self.center))
         return 64 * len(self.center) * U * (size + self.radius) + rounding.element(evaluation.M)
 
-    def into(self, units):
+    def into(self, units: Units) -> Sphere:
         """Return a user's sphere as it is inside."""
         if not units.exponent:
             return self

@@ -21,12 +21,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.progress import progress
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, as_positive, shortened
 from triscreen.errors import InputError, Interrupted, interruptible
 from triscreen.path.result import Path
+from triscreen.problem import Problem
 from triscreen.selection.judge import Comparisons, Judge, Points, Votes
 from triscreen.triplets.given import as_rows
 
@@ -49,6 +51,18 @@ class Bounds:
         1: right for sure, -1: wrong for sure, 0: open.
     judge, path, left : Judge, Path and list, or None
         What decides about further intervals, what they are of, and what is needed for that (`triscreen.select`).
+
+    References
+    ----------
+    Ours: docs/selection.md.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> bounds = ts.Bounds(np.array([4.0, 2.0, 1.0]), np.array([[1, -1, 0, 1], [1, -1, 1, 1]]))
+    >>> bounds.at(3.0), bounds.at(1.5), bounds.open_at(3.0).tolist()
+    ((0.25, 0.5), (0.25, 0.25), [2])
     """
 
     lambdas: np.ndarray
@@ -58,17 +72,17 @@ class Bounds:
     left: list | None = field(default=None, repr=False)
 
     @property
-    def lower(self):
+    def lower(self) -> np.ndarray:
         """The share that is wrong for sure."""
         return (self.outcomes < 0).mean(axis=1)
 
     @property
-    def upper(self):
+    def upper(self) -> np.ndarray:
         """The share that is not right for sure."""
         return (self.outcomes <= 0).mean(axis=1)
 
     @property
-    def intervals(self):
+    def intervals(self) -> list[tuple[float, float, float, float]]:
         """One (largest lambda, smallest lambda, lower, upper) for each interval."""
         ends = zip(self.lambdas[:-1].tolist(), self.lambdas[1:].tolist(), strict=True)
         return [(*both, *values) for both, *values in zip(ends, self.lower.tolist(), self.upper.tolist(), strict=True)]
@@ -81,12 +95,12 @@ class Bounds:
         lam = min(max(lam, last), first)
         return np.flatnonzero((self.lambdas[:-1] >= lam) & (self.lambdas[1:] <= lam))
 
-    def at(self, lam):
+    def at(self, lam: float) -> tuple[float, float]:
         """Return (lower, upper) of the error at a lambda."""
         places = self._places(lam)
         return float(self.lower[places].max()), float(self.upper[places].min())
 
-    def open_at(self, lam):
+    def open_at(self, lam: float) -> np.ndarray:
         """Return the numbers of the predictions that are open at a lambda."""
         return np.flatnonzero((self.outcomes[self._places(lam)] == 0).all(axis=0))
 
@@ -101,7 +115,15 @@ class Bounds:
 
 
 @interruptible
-def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
+def validation_bounds(
+    path: Path,
+    X: ArrayLike,
+    y: ArrayLike,
+    X_val: ArrayLike,
+    y_val: ArrayLike,
+    k: int = 3,
+    problem: Problem | None = None,
+) -> Bounds:
     """Bound the validation error of k nearest neighbours for every lambda between the first and the last of a path.
 
     Parameters
@@ -121,6 +143,10 @@ def validation_bounds(path, X, y, X_val, y_val, k=3, problem=None):
     Returns
     -------
     Bounds
+
+    References
+    ----------
+    Ours: docs/selection.md.
 
     Examples
     --------
@@ -167,7 +193,7 @@ def votes_over(path, problem, X, y, X_val, y_val, k):
 
 
 @interruptible
-def comparison_bounds(path, X, rows, problem=None):
+def comparison_bounds(path: Path, X: ArrayLike, rows: ArrayLike, problem: Problem | None = None) -> Bounds:
     """Bound the share of comparisons that are not met, for every lambda between the first and the last of a path.
 
     Parameters
@@ -183,6 +209,10 @@ def comparison_bounds(path, X, rows, problem=None):
     Returns
     -------
     Bounds
+
+    References
+    ----------
+    Ours: docs/selection.md.
 
     Examples
     --------

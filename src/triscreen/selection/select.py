@@ -44,6 +44,21 @@ class Selection:
     stopped_by : str
         "eps", "max_lambdas", "max_seconds", "interrupt", or "narrow": what is left cannot be cut, or
         solved, any further.
+
+    References
+    ----------
+    Ours: docs/selection.md.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = ts.Problem(X[::2], ts.knn_triplets(X[::2], y[::2], k=3))
+    >>> path = ts.solve_path(problem, ratio=0.8, n_lambdas=10)
+    >>> found = ts.select(path, ts.validation_bounds(path, X[::2], y[::2], X[1::2], y[1::2]), eps=0.1)
+    >>> found.stopped_by, bool(path.lambdas[-1] <= found.lam <= path.lambdas[0])
+    ('eps', True)
     """
 
     lam: float
@@ -59,7 +74,9 @@ class Selection:
 
 @interruptible
 @single_threaded_blas()
-def select(path, bounds, eps, max_seconds=None, max_lambdas=None):
+def select(
+    path: Path, bounds: Bounds, eps: float, max_seconds: float | None = None, max_lambdas: int | None = None
+) -> Selection:
     """Find the lambda with the lowest validation error between the ends of a path, to within eps.
 
     Parameters
@@ -78,6 +95,10 @@ def select(path, bounds, eps, max_seconds=None, max_lambdas=None):
     Returns
     -------
     Selection
+
+    References
+    ----------
+    Ours: docs/selection.md.
 
     Examples
     --------

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.threads import deadline, single_threaded_blas
 from triscreen._utils.validation import as_count, as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime, convergence_warning, interruptible
+from triscreen.problem import Problem
 from triscreen.problem.units import LAMBDA
 from triscreen.screening import Screening
 from triscreen.solvers.at_lambda import Start, certified, from_metric, known_anyway, solve_at
 from triscreen.solvers.bb import BarzilaiBorwein
 from triscreen.solvers.continuation import walk_down
-from triscreen.solvers.contract import Solution
+from triscreen.solvers.contract import Solution, Solver, State
 from triscreen.solvers.dual import DualAscent
 from triscreen.solvers.monitor import Monitor
 from triscreen.solvers.newton import Newton
@@ -41,16 +44,16 @@ _EVERY_GAP = 100
 @interruptible
 @single_threaded_blas()
 def solve(
-    problem,
-    lam,
-    tol=1e-6,
-    solver="auto",
-    screening="auto",
-    start=None,
-    max_iter=None,
-    max_seconds=None,
-    callback=None,
-):
+    problem: Problem,
+    lam: float,
+    tol: float = 1e-6,
+    solver: str | Solver = "auto",
+    screening: str | Screening | None = "auto",
+    start: Solution | ArrayLike | None = None,
+    max_iter: int | None = None,
+    max_seconds: float | None = None,
+    callback: Callable[[State], object] | None = None,
+) -> Solution:
     """Compute the optimal metric for one lambda, with a certificate.
 
     Parameters
@@ -89,6 +92,11 @@ def solve(
     ------
     Interrupted
         On Ctrl-C; its ``result`` is the best solution so far (None while the arguments are checked).
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, sections 2 and 5 (projected gradient, dynamic
+    screening); "newton" and "auto" are ours (docs/path.md).
 
     Examples
     --------

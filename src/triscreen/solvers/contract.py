@@ -20,11 +20,36 @@ is certified again from M alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from triscreen._utils.display import html_table
+from triscreen.problem.engine import Engine, Evaluation
 from triscreen.problem.gap import Gap
+
+
+class Watch(Protocol):
+    """The monitor, as a solver sees it."""
+
+    def saw(self, evaluation: Evaluation, step: float, at_least: float | None = None) -> bool:
+        """Show an iteration; True: it is the last one."""
+
+    def refresh(self, engine: Engine, evaluation: Evaluation) -> tuple[Engine, Evaluation]:
+        """Return what to go on with."""
+
+    def count(self, passes: float) -> None:
+        """Count pair work."""
+
+    def stop(self, reason: str) -> None:
+        """Say why no further iteration makes sense."""
+
+
+class Solver(Protocol):
+    """What a solver is, for type checkers; nothing has to inherit from it. It may have ``needs``, too."""
+
+    def run(self, engine: Engine, lam: float, now: Evaluation, monitor: Watch) -> tuple[Engine, Evaluation]:
+        """Iterate from an evaluation until the monitor stops it."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +62,20 @@ class State(Gap):
     n_iter : int
     floor : float
         With a prior, what the gap is relative to at least.
+
+    References
+    ----------
+    docs/engine.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> X, y = [[0.0], [1.0], [3.0], [4.5]], [0, 0, 1, 1]
+    >>> seen = []
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=1))
+    >>> sol = ts.solve(problem, lam=1.0, callback=lambda state: seen.append(state.n_iter))
+    >>> seen == list(range(1, sol.n_iter + 1))
+    True
     """
 
     lam: float
@@ -87,6 +126,21 @@ class Solution(Gap):
         iterations is not computed, but proven to be larger than tol: NaN.
     floor : float
         With a prior, what the gap is relative to at least: 1e-3 times the loss of M = 0. Zero without.
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2; what is certified over all triplets, and
+    ``rounding``, are ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> X, y = [[0.0], [1.0], [3.0], [4.5]], [0, 0, 1, 1]
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=1))
+    >>> rough, fine = ts.solve(problem, lam=1.0, tol=1e-2), ts.solve(problem, lam=1.0, tol=1e-10)
+    >>> rough.converged, bool(np.linalg.norm(rough.M - fine.M) <= rough.radius + fine.radius)
+    (True, True)
     """
 
     lam: float
@@ -106,12 +160,12 @@ class Solution(Gap):
     floor: float = field(default=0.0, repr=False)
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether the relative gap is at most tol, and rounding cannot have hidden more than that."""
         return self.within(self.tol, self.rounding)
 
     @property
-    def radius(self):
+    def radius(self) -> float:
         """The optimal metric lies within this distance of M: sqrt(2 (gap + rounding) / lam)."""
         return float(np.sqrt(2 * (self.gap + self.rounding) / self.lam))
 

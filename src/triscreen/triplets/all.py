@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._kernels.blocks import largest_margin_blocks
 from triscreen._kernels.ordered import hessian_ordered, sweep_ordered
@@ -89,7 +90,7 @@ class AllTriplets(NeverListed, TripletSet):
         self.total_weight = float((self.anchor_weights[anchors] * n_positive) @ n_negative)
 
     @property
-    def n_pairs(self):
+    def n_pairs(self) -> int:
         """Number of (anchor, other point) pairs; none of them is listed."""
         return self._pairs
 
@@ -366,7 +367,14 @@ def _to_all(X, squares):
     return np.maximum(len(X) * squares + squares.sum() - 2 * (X @ X.sum(axis=0)), 0.0)
 
 
-def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None, neighbors=None):
+def all_triplets(
+    X: ArrayLike,
+    y: ArrayLike,
+    n_positives: int | None = None,
+    weights: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    neighbors: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+) -> AllTriplets:
     """Make the set of every triplet of labelled points: no list, no sampling, at the cost of pairs.
 
     For n points in c classes of equal size these are about n^3 (c - 1)/c^2 triplets; an evaluation takes
@@ -389,6 +397,10 @@ def all_triplets(X, y, n_positives=None, weights=None, n_jobs=None, neighbors=No
     Returns
     -------
     AllTriplets
+
+    References
+    ----------
+    Ours: docs/all-triplets.md. LMNN: K. Weinberger, L. Saul, JMLR 10 (2009).
 
     Examples
     --------
@@ -428,7 +440,7 @@ def _nearest_of_class(X, codes, k, found, threads):
         return nearest(X, codes, k, threads, kinds=(True,), progress=tell)[0]
 
 
-def triplet_count(y, n_positives=None):
+def triplet_count(y: ArrayLike, n_positives: int | None = None) -> int:
     """Return how many triplets labels have: a whole number of any size, at once.
 
     Parameters
@@ -436,6 +448,14 @@ def triplet_count(y, n_positives=None):
     y : array, shape (n,)
     n_positives : int, optional
         Count the nearest so many points of a class only, as for `all_triplets`.
+
+    Returns
+    -------
+    int
+
+    References
+    ----------
+    Ours: docs/all-triplets.md.
 
     Examples
     --------

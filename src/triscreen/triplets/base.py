@@ -213,7 +213,7 @@ class TripletSet:
         """Refuse points that this set was not made for."""
         raise NotImplementedError
 
-    def indices(self, start=0, stop=None):
+    def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Return the triplets start <= t < stop as rows (i, j, l) of X, in the order in which alpha counts them."""
         local = self.local_indices(start, stop)
         return local if self.point_ids is None else self.point_ids[local]

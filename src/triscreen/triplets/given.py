@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.validation import as_weights
 from triscreen.errors import InputError
@@ -55,7 +56,7 @@ def as_rows(rows, name):
     return given.astype(np.int64)
 
 
-def given_triplets(indices, weights=None):
+def given_triplets(indices: ArrayLike, weights: ArrayLike | None = None) -> GivenTriplets:
     """Make a set of triplets from a list of comparisons.
 
     Parameters
@@ -68,6 +69,10 @@ def given_triplets(indices, weights=None):
     Returns
     -------
     GivenTriplets
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2; weights are ours.
 
     Examples
     --------

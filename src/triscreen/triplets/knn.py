@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.progress import searching
 from triscreen._utils.threads import Threads
@@ -18,7 +19,13 @@ from triscreen.triplets.pairs import MOST_PAIRS
 _NAMED_CLASSES = 8
 
 
-def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
+def knn_triplets(
+    X: ArrayLike,
+    y: ArrayLike,
+    k: int | None = 20,
+    n_jobs: int | None = None,
+    neighbors: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+) -> BlockTriplets:
     """Make triplets from labelled points: k nearest of the same class times k nearest of other classes.
 
     Neighbours are exact, by Euclidean distance in float64; ties go to the smaller index, so the set is reproducible.
@@ -46,6 +53,11 @@ def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
     Returns
     -------
     BlockTriplets
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 5 (how triplets are chosen); blocks of them, and
+    graphs of neighbours, are ours.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class ListedPairs(TripletSet):
         return pairs, ptr
 
     @property
-    def n_pairs(self):
+    def n_pairs(self) -> int:
         """Number of listed pairs."""
         return len(self.first)
 

@@ -1,0 +1,123 @@
+"""The API reference: a page for every public name (tests/public.py), made anew for every build."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from pages import replace
+
+import triscreen
+from public import FOR_US, parts, public_names
+
+# Headings in the order of the way of the data; a home without one comes last, under its own name.
+HEADINGS = {
+    "triplets": "Triplets: who is compared with whom",
+    "problem": "The problem and its certificate",
+    "problem.losses": "Losses",
+    "screening": "Screening",
+    "solvers": "One lambda",
+    "path": "All lambdas",
+    "selection": "Choosing lambda",
+    "estimators": "Estimators for scikit-learn",
+    "persistence": "Saving and loading",
+    "verify": "Rigorous verification",
+    "distributed": "Many machines",
+    "datasets": "Reading data",
+    "report": "The report",
+    "files": "Files",
+    "errors": "Errors and warnings",
+}
+EXTENSION = [
+    "triscreen.solvers.contract.Solver",
+    "triscreen.solvers.contract.Watch",
+    "triscreen.screening.config.OwnSphere",
+    "triscreen.screening.config.OwnRule",
+]
+
+
+def home_of(name):
+    """Return the heading's key that a public name belongs under."""
+    first, _, rest = name.partition(".")
+    homes = [home for home, names in triscreen._HOMES.items() if rest in names]
+    home = homes[0] if homes else rest.rpartition(".")[0]
+    while home not in HEADINGS and "." in home:
+        home = home.rpartition(".")[0]
+    return home or first
+
+
+def groups():
+    """Return {heading: [names]} of every public name."""
+    found = {home: [] for home in HEADINGS}
+    for name in sorted(public_names(), key=str.lower):
+        found.setdefault(home_of(name), []).append(name)
+    return {HEADINGS.get(home, home): names for home, names in found.items() if names}
+
+
+def write(folder):
+    """Write the list, and a page for each name."""
+    names = public_names()
+    lines = ["API reference", "=============", "", "Every public name, made from its docstring.", ""]
+    for heading, members in groups().items():
+        lines += [heading, "-" * len(heading), "", ".. toctree::", "   :hidden:", ""]
+        lines += [f"   {name}" for name in members]
+        lines += ["", ".. autosummary::", ""]
+        lines += [f"   {name}" for name in members] + [""]
+        for name in members:
+            replace(folder / f"{name}.rst", page_of(name, names[name]))
+    title = "Extension points"
+    lines += [
+        title,
+        "-" * len(title),
+        "",
+        "Protocols for type checkers; nothing has to inherit from them. How to write",
+    ]
+    lines += ["one: :doc:`contributing`, and the examples of the gallery,", ":doc:`/gallery/plot_11_own_sphere` and"]
+    lines += [":doc:`/gallery/plot_12_own_rule`.", ""]
+    for name in EXTENSION:
+        lines += [f".. autoclass:: {name}", "   :members:", "   :special-members: __call__", ""]
+    replace(folder / "api.rst", "\n".join(lines))
+
+
+def page_of(name, thing):
+    """Return the page of one name; of a class with those of its methods and properties that are for users."""
+    home, _, own = name.rpartition(".")
+    title = name.removeprefix("triscreen.")
+    lines = [title, "=" * len(title), "", f".. currentmodule:: {home}", ""]
+    if not inspect.isclass(thing):
+        return "\n".join([*lines, f".. autofunction:: {own}", ""])
+    methods = [part.rpartition(".")[2] for part, _ in parts(name, thing) if not part.endswith("__init__")]
+    methods = [method for method in methods if method not in FOR_US]
+    lines += [f".. autoclass:: {own}"]
+    if methods:
+        lines += ["", "   .. rubric:: Methods and properties", ""]
+        lines += [
+            line
+            for method in methods
+            for line in (f"   .. auto{'property' if is_property(thing, method) else 'method'}:: {method}", "")
+        ]
+    return "\n".join([*lines, ""])
+
+
+def is_property(thing, name):
+    """Is this a property of the class?"""
+    return not callable(getattr(thing, name))
+
+
+def escaped(app, what, name, obj, options, lines):
+    """Docstrings are written to be read as they are: |M|, components_ and a * b are no markup."""
+    code = False
+    for number, line in enumerate(lines):
+        words = line.strip()
+        code = words.startswith((">>>", "...")) or (code and bool(words))
+        if code:
+            continue
+        pieces = re.split(r"(``.+?``|`[^`]+`)", line)
+        pieces[::2] = [plain(piece) for piece in pieces[::2]]
+        lines[number] = "".join(pieces)
+
+
+def plain(text):
+    """Return text in which stars, bars and trailing underscores are themselves."""
+    text = re.sub(r"([|*])", r"\\\1", text)
+    return re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", text)

@@ -1,0 +1,74 @@
+"""The numbers of a path, one per lambda each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from triscreen.path.result import Row
+
+
+class Columns:
+    """The arrays of a `Path`, made from its rows."""
+
+    _rows: list[Row]
+
+    def _column(self, name: str) -> np.ndarray:
+        return np.array([getattr(row, name) for row in self._rows])
+
+    @property
+    def lambdas(self) -> np.ndarray:
+        """The lambdas, falling."""
+        return self._column("lam")
+
+    @property
+    def primals(self) -> np.ndarray:
+        """Objectives P(M)."""
+        return self._column("primal")
+
+    @property
+    def duals(self) -> np.ndarray:
+        """Dual objectives: no metric has a lower P than this."""
+        return self._column("dual")
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Gaps over all triplets."""
+        return self._column("gap")
+
+    @property
+    def rel_gaps(self) -> np.ndarray:
+        """Gaps over the primal (with a prior: or over the floor, see `Certificate`)."""
+        return self._column("rel_gap")
+
+    @property
+    def losses(self) -> np.ndarray:
+        """Objectives without the regulariser."""
+        return self._column("loss")
+
+    @property
+    def n_iter(self) -> np.ndarray:
+        """Iterations."""
+        return self._column("n_iter")
+
+    @property
+    def passes(self) -> np.ndarray:
+        """Pair work: all pairs once, distances and gradient, is one."""
+        return self._column("passes")
+
+    @property
+    def scanned(self) -> np.ndarray:
+        """Triplets looked at by screening rules and proofs, over all triplets."""
+        return self._column("scanned")
+
+    @property
+    def seconds(self) -> np.ndarray:
+        """Seconds."""
+        return self._column("seconds")
+
+    @property
+    def screening_rates(self) -> np.ndarray:
+        """Share of the triplets that were decided at each lambda."""
+        return 1.0 - self._column("undecided")

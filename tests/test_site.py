@@ -1,0 +1,106 @@
+"""What the site consists of, without building it (`make docs`): names, pages, examples, targets of make."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import triscreen as ts
+from public import public_names
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
+    import pages
+    import reference
+
+    yield pages, reference
+    for name in ("pages", "reference"):
+        del sys.modules[name]
+
+
+def test_every_public_name_is_in_the_api_reference(site, tmp_path):
+    _, reference = site
+    reference.write(tmp_path)
+    listed = (tmp_path / "api.rst").read_text(encoding="utf-8")
+    for name in public_names():
+        assert f"   {name}\n" in listed, name
+        assert (tmp_path / f"{name}.rst").exists(), name
+    assert {f"triscreen.{name}" for name in ts.__all__} <= set(public_names())
+
+
+def test_names_stand_under_a_heading_of_the_way_of_the_data(site):
+    _, reference = site
+    assert set(reference.groups()) <= set(reference.HEADINGS.values()), "give the new home a heading"
+
+
+def test_a_docstring_keeps_its_bars_underscores_and_code(site):
+    _, reference = site
+    lines = ["|M|^2 of ``|M|``, components_ and `solve_`", ">>> a * b_", "c_", "", "a * b"]
+    reference.escaped(None, None, None, None, None, lines)
+    wanted = [r"\|M\|^2 of ``|M|``, components\_ and `solve_`", ">>> a * b_", "c_", "", r"a \* b"]
+    assert lines == wanted
+
+
+def test_every_page_is_in_a_toctree():
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in DOCS.glob("*.md"))
+    trees = "\n".join(re.findall(r"```\{toctree\}\n(.*?)```", texts, flags=re.DOTALL))
+    listed = set(re.findall(r"[\w/-]+", trees))
+    for file in DOCS.glob("*.md"):
+        assert file.stem == "index" or file.stem in listed, file.name
+
+
+def test_llms_txt_has_every_page_and_every_example(site):
+    text = site[0].llms(ROOT)
+    for file in DOCS.glob("*.md"):
+        assert file.stem in ("README", "index") or f"({file.stem}.html): " in text, file.name
+    for file in (ROOT / "examples").glob("plot_*.py"):
+        assert f"(gallery/{file.stem}.html)" in text, file.name
+
+
+def test_workflows_call_targets_of_make_that_exist():
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
+        called = re.findall(r"make ([\w\- ]+?)(?: \w+=|$)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert called, file.name
+        for target in " ".join(called).split():
+            assert target in targets, f"{file.name}: make {target}"
+
+
+def test_what_is_ours_is_marked():
+    """The paper's authors get what is theirs, and nothing else."""
+    maths = (DOCS / "maths.md").read_text(encoding="utf-8")
+    for idea in (
+        "MID",
+        "tubes",
+        "the optimum with a prior",
+        "balls between two solutions",
+        "pairs leave, without a list",
+    ):
+        assert f"| ours | {idea} |" in maths, idea
+
+
+def test_every_extra_is_in_the_user_guide():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extras = text.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    guide = (DOCS / "user-guide.md").read_text(encoding="utf-8")
+    for extra in set(re.findall(r"^(\w+) = \[", extras, flags=re.MULTILINE)) - {"bench", "docs", "test"}:
+        assert f"triscreen[{extra}]" in guide, extra
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 90
+
+
+def test_the_version_is_in_one_place():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert 'dynamic = ["version"]' in text
+    for file in (ROOT / "pyproject.toml", ROOT / "CITATION.cff", DOCS / "conf.py"):
+        assert ts.__version__ not in file.read_text(encoding="utf-8"), file.name
