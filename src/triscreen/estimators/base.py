@@ -149,14 +149,18 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
                 "more, or learn from fewer points"
             ) from None
 
-    def _set_solution(self, solution, components=None):
-        """Keep a solution's metric as components (made here where they are not known), and its proof."""
+    def _set_solution(self, solution, components):
+        """Keep a solution's metric as components, and its proof."""
         self.solution_ = solution
-        components = components_of(solution.M) if components is None else components
         self.components_ = components[: self.n_components]
         self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
         self.screening_ = solution.screening
+
+
+def components_in(problem, M):
+    """Return the components of a solution of this problem, by what is known of the span that it lies in."""
+    return components_of(M, basis=problem.basis if problem.prior is None else None)
 
 
 def scale_of_lambda(problem):

@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.errors import InputError
-from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, scale_of_lambda, watched_fit
+from triscreen.estimators.base import (
+    FLOATS,
+    MetricEstimator,
+    as_indices,
+    components_in,
+    scale_of_lambda,
+    watched_fit,
+)
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.starts import check_start, make_start, scaled_start
 from triscreen.problem import Problem
@@ -140,7 +147,7 @@ class ComparisonMetric(MetricEstimator):
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, problem.triplets.n_points
         with telling(self, triplets, None, "iteration") as tell:
             self._so_far = solve(problem, lam, callback=tell, **self._arguments(begin))
-            self._set_solution(self._so_far)
+            self._set_solution(self._so_far, components_in(problem, self._so_far.M))
             what = f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points"
             _log.info(
                 "%s, lam %.4g, relative gap %.2g after %d iterations", what, self.lam_, self.rel_gap_, self.n_iter_

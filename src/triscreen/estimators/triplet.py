@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_array, validate_data
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
-from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
+from triscreen.estimators.base import FLOATS, MetricEstimator, components_in, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.graphs import given_neighbours
 from triscreen.estimators.starts import check_start, make_start, moved, scaled_start
 from triscreen.problem import Problem
-from triscreen.problem.cones import components_of
 from triscreen.solvers import solve
 from triscreen.triplets.labelled import KINDS, labelled_triplets
 
@@ -209,12 +208,15 @@ class TripletMetric(LabelledMetric):
         X, y, weights = self._check(X, y, sample_weight)
         given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
-            self._set_solution(self._last_round(X, y, weights, given, lam, ratio, begin, tell))
+            self._set_solution(*self._last_round(X, y, weights, given, lam, ratio, begin, tell))
         return self
 
     def _last_round(self, X, y, weights, given, lam, ratio, begin, tell):
-        """Learn and choose neighbours again, as often as that is wanted and changes them; return the last solution."""
-        N, solution, before = make_start(self.prior, X, y, self.cone), None, None
+        """Learn and choose neighbours again, as often as that is wanted and changes them.
+
+        Return the last solution and its components.
+        """
+        N, solution, L, before = make_start(self.prior, X, y, self.cone), None, None, None
         Z = self._first_space(X, N, self.prior)
         Z = X if Z is None else Z
         for number in range(1, self.rounds + 1):
@@ -232,12 +234,13 @@ class TripletMetric(LabelledMetric):
             start = None if solution is None else solution.M
             solution = self._so_far = solve(problem, wanted, start=start, callback=tell, **self._arguments(begin))
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
+            L = components_in(problem, solution.M)
             _log.info("round %d: %s triplets, lam %.4g, relative gap %.2g after %d iterations",
                       number, f"{T.n_triplets:,}", solution.lam, solution.rel_gap, solution.n_iter)  # fmt: skip
             if not solution.M.any() or solution.stopped_by in ("callback", "max_seconds"):
                 break  # a metric of zero has no neighbours
-            Z = X @ components_of(solution.M).T
-        return solution
+            Z = X @ L.T
+        return solution, L
 
 
 def _as_point_weights(weights, n_points):
