@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import numbers
 import time
+from typing import ClassVar
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
@@ -15,12 +17,12 @@ from triscreen.errors import InputError
 from triscreen.estimators.base import (
     FLOATS,
     MetricEstimator,
-    as_indices,
     components_in,
     scale_of_lambda,
     watched_fit,
 )
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.preprocessing import named_points
 from triscreen.estimators.starts import check_start, make_start, scaled_start
 from triscreen.problem import Problem
 from triscreen.solvers import solve
@@ -34,8 +36,9 @@ class ComparisonMetric(MetricEstimator):
 
     Parameters
     ----------
-    preprocessor : array, shape (n, d), optional
-        Points, for triplets that are given as indices.
+    preprocessor : array (n, d), sparse matrix, table or callable, optional
+        Points, for triplets that are given by name: rows of an array, entries of the index of a table that has one of
+        its own, or whatever a function takes, which gets each name once, in an array, and returns the points.
     prior : None, "identity", array or FrozenEstimator
         The metric to begin with and to stay close to, as for `TripletMetric`; here there are no classes for "within".
     lam, lam_ratio, gamma, cone, tol, n_components, solver, screening, max_iter, max_seconds, n_jobs, memory_budget,
@@ -62,6 +65,12 @@ class ComparisonMetric(MetricEstimator):
     >>> bool(model.score(rows[200:]) > 0.9), int(np.argmax(np.abs(model.components_[0])))
     (True, 0)
     """
+
+    # What is fitted, scored and predicted, not metadata, whatever its name.
+    __metadata_request__fit: ClassVar = {"triplets": UNUSED}
+    __metadata_request__score: ClassVar = {"triplets": UNUSED}
+    __metadata_request__predict: ClassVar = {"triplets": UNUSED}
+    __metadata_request__decision_function: ClassVar = {"triplets": UNUSED}
 
     def __init__(
         self,
@@ -114,9 +123,11 @@ class ComparisonMetric(MetricEstimator):
 
         Parameters
         ----------
-        triplets : array, shape (m, 3, d), or (m, 3) with indices into the preprocessor
-            Equal points are found and counted once.
-        y : ignored
+        triplets : array, shape (m, 3, d), or (m, 3) with names of the preprocessor's points
+            Equal points are found and counted once. Points of a comparison may coincide: then one of its distances is 0
+            in every metric.
+        y : array, shape (m,), optional
+            Answers: 1 where a is closer to b, -1 where it is closer to c. By default all are 1.
         sample_weight : array, shape (m,), optional
             Weights of the comparisons.
 
@@ -128,7 +139,8 @@ class ComparisonMetric(MetricEstimator):
         as_count(self.n_components, "n_components", none="all")
         check_start(self.prior, names=("identity",))
         begin = time.perf_counter()
-        points, indices = self._points(triplets)
+        points, indices, origin = self._points(triplets)
+        indices = np.where((_answers(y, len(indices)) < 0)[:, None], indices[:, [0, 2, 1]], indices)
         if self.n_components is not None and self.n_components > points.shape[1]:
             raise InputError(f"n_components={self.n_components}: the points have {points.shape[1]} features")
         weights = sample_weight
@@ -143,8 +155,7 @@ class ComparisonMetric(MetricEstimator):
             self.prior_, self.prior_scale_ = scaled_start(N, points, T, self._loss(), self.n_jobs)
             problem = Problem(points, T, self._loss(), self.cone, **limits, prior=self.prior_)
             lam = lam if lam is not None else ratio * scale_of_lambda(problem)
-        self.n_features_in_ = points.shape[1]
-        self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, problem.triplets.n_points
+        self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(np.unique(origin[indices]))
         with telling(self, triplets, None, "iteration") as tell:
             self._so_far = solve(problem, lam, callback=tell, **self._arguments(begin))
             self._set_solution(self._so_far, components_in(problem, self._so_far.M))
@@ -166,32 +177,69 @@ class ComparisonMetric(MetricEstimator):
         return np.where(self.decision_function(triplets) > 0, 1, -1)
 
     def score(self, triplets, y=None, sample_weight=None):
-        """Return the share of triplets in the right order."""
-        return float(np.average(self.predict(triplets) > 0, weights=sample_weight))
+        """Return the share of triplets in the right order; y: the answers, as for `fit`, by default all 1."""
+        decided = self.decision_function(triplets)
+        return float(np.average(decided * _answers(y, len(decided)) > 0, weights=sample_weight))
+
+    def fit_transform(self, triplets, y=None):
+        """Refuse: what is fitted are comparisons, what is transformed are points."""
+        raise InputError("ComparisonMetric has no fit_transform: fit comparisons, then transform points")
 
     def _points(self, triplets):
-        """Return (points, indices) of the comparisons, or refuse them."""
+        """Return (points, indices of the comparisons, the first copy of each point), or refuse them."""
         if self.preprocessor is None:
             tuples = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=FLOATS, input_name="triplets")
             if tuples.ndim != 3 or tuples.shape[1] != 3:
                 raise InputError(
-                    f"triplets has shape {tuples.shape}: it must have shape (m, 3, d), or (m, 3) with indices where "
+                    f"triplets has shape {tuples.shape}: it must have shape (m, 3, d), or (m, 3) with names where "
                     "there is a preprocessor"
                 )
-            flat = tuples.reshape(-1, tuples.shape[2]).astype(float)
-            points, inverse = np.unique(flat, axis=0, return_inverse=True)
-            indices = inverse.reshape(-1, 3)
-        else:
-            points = self._dense(validate_data(self, self.preprocessor, accept_sparse="csr", dtype=FLOATS)).astype(
-                float
+            points, inverse = np.unique(tuples.reshape(-1, tuples.shape[2]).astype(float), axis=0, return_inverse=True)
+            self.n_features_in_ = points.shape[1]
+            return _told_apart(points, inverse.reshape(-1, 3))
+        names = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=None, input_name="triplets")
+        if names.ndim != 2 or names.shape[1] != 3:
+            raise InputError(
+                f"triplets has shape {names.shape}: it must have shape (m, 3), names of points of the preprocessor"
             )
-            tuples = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=None, input_name="triplets")
-            indices = as_indices(tuples, len(points), 3, "triplets")
+        points, indices = named_points(self.preprocessor, names, "triplets")
+        points = self._dense(validate_data(self, points, accept_sparse="csr", dtype=FLOATS)).astype(float)
         same = (indices[:, 0] == indices[:, 1]) | (indices[:, 0] == indices[:, 2]) | (indices[:, 1] == indices[:, 2])
         if same.any():
             row = int(np.argmax(same))
             raise InputError(f"triplets[{row}] has the same point twice: a comparison needs three different points")
-        return points, indices
+        return points, indices, np.arange(len(points))
+
+
+def _told_apart(points, indices):
+    """Return (points, indices) in which no row has a point twice, and the first copy of each point.
+
+    Things that differ may have the same features: the second one of a row, and the third, stand for a copy.
+    """
+    a, b, c = indices.T
+    copy = np.zeros(indices.shape, dtype=int)
+    copy[:, 1] = b == a
+    copy[:, 2] = (c == a).astype(int) + (c == b)
+    found, rows = np.unique(copy * len(points) + indices, return_inverse=True)
+    origin = found % len(points)
+    return points[origin], rows.reshape(-1, 3), origin
+
+
+def _answers(y, n):
+    """Return the answers to n comparisons, 1 or -1 each."""
+    if y is None:
+        return np.ones(n)
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if y.shape != (n,):
+        raise InputError(f"y has shape {y.shape}: one answer for each of the {n} comparisons is needed")
+    right = np.isin(y, (1, -1)) if y.dtype.kind in "iuf" else np.zeros(n, dtype=bool)
+    if not right.all():
+        row = int(np.argmin(right))
+        raise InputError(
+            f"y[{row}] is {y[row].item()!r}: answers must be 1 (a is closer to b) or -1 (a is closer to c); without y "
+            "all are 1"
+        )
+    return y.astype(float)
 
 
 def _is_seed(value):

@@ -53,7 +53,7 @@ class TripletMetricCV(LabelledMetric):
     Parameters
     ----------
     n_neighbors, triplets, gamma, cone, neighbors, rounds, n_components, solver, screening, max_iter, n_jobs,
-    memory_budget, random_state :
+    memory_budget, random_state, preprocessor :
         As for `TripletMetric`. With rounds > 1 there is a further candidate beside the start and ratio that were
         chosen: neighbours chosen again by the metric learned there (in each fold by its own), and the path that they
         give; if that one is chosen, a next round, until neighbours repeat.
@@ -172,6 +172,7 @@ class TripletMetricCV(LabelledMetric):
         callback=None,
         random_state=None,
         verbose=0,
+        preprocessor=None,
     ):
         self.n_neighbors = n_neighbors
         self.triplets = triplets
@@ -199,6 +200,7 @@ class TripletMetricCV(LabelledMetric):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.preprocessor = preprocessor
 
     @with_callbacks
     @watched_fit

@@ -41,7 +41,14 @@ class LabelledMetric(MetricEstimator):
         as_choice(self.neighbors, "neighbors", ("prior", "euclid"))
         n_components = as_count(self.n_components, "n_components", none="all")
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2, multi_output=False, y_numeric=False
+            self,
+            self._formed(X),
+            y,
+            accept_sparse="csr",
+            dtype=FLOATS,
+            ensure_min_samples=2,
+            multi_output=False,
+            y_numeric=False,
         )
         check_classification_targets(y)
         if n_components is not None and n_components > X.shape[1]:
@@ -110,6 +117,8 @@ class TripletMetric(LabelledMetric):
         Nothing is random here.
     verbose : int
         1: a line per round on stderr, and a bar where that is a terminal; 2: per iteration, too.
+    preprocessor : array (n, d), sparse matrix, table or callable, optional
+        Points, for X that is a list of names, as for `ComparisonMetric`.
 
     Attributes
     ----------
@@ -160,6 +169,7 @@ class TripletMetric(LabelledMetric):
         callback=None,
         random_state=None,
         verbose=0,
+        preprocessor=None,
     ):
         self.n_neighbors = n_neighbors
         self.triplets = triplets
@@ -181,6 +191,7 @@ class TripletMetric(LabelledMetric):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.preprocessor = preprocessor
 
     @with_callbacks
     @watched_fit
@@ -190,7 +201,7 @@ class TripletMetric(LabelledMetric):
 
         Parameters
         ----------
-        X : array or sparse matrix, shape (n, d)
+        X : array or sparse matrix, shape (n, d); or (n,) names of points, where there is a preprocessor
         y : array, shape (n,)
             Labels.
         sample_weight : array, shape (n,), optional
