@@ -77,5 +77,9 @@ class NoAnchorWarning(UserWarning):
     """Some points have no positive or no negative among the neighbours given, and are no anchors; they are counted."""
 
 
+class ScaleWarning(UserWarning):
+    """Features are of such different sizes that few of them decide about neighbours; scaling is missing."""
+
+
 class DegenerateProblemWarning(UserWarning):
     """The problem has a trivial answer, such as M = 0 for every lambda."""

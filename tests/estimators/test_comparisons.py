@@ -105,7 +105,10 @@ def test_a_prior_that_is_worse_than_none_is_not_used():
         ([[0, 0, 1]], r"triplets\[0\] has the same point twice"),
         ([[0, 1, 25]], r"triplets\[0\] is \[0, 1, 25\]: indices must lie between 0 and 24"),
         ([[0, 1, -1]], "indices must lie between"),
-        ([[0, 1]], r"triplets has shape \(1, 2\): it must have shape \(m, 3\), names of points of the preprocessor"),
+        (
+            [[0, 1]],
+            r"triplets has shape \(1, 2\): it must have shape \(m, 3\), rows of the preprocessor or other names",
+        ),
         ([[0.5, 1, 2]], "whole numbers, the rows of the preprocessor, are needed"),
     ],
 )

@@ -200,7 +200,7 @@ class ComparisonMetric(MetricEstimator):
         names = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=None, input_name="triplets")
         if names.ndim != 2 or names.shape[1] != 3:
             raise InputError(
-                f"triplets has shape {names.shape}: it must have shape (m, 3), names of points of the preprocessor"
+                f"triplets has shape {names.shape}: it must have shape (m, 3), rows of the preprocessor or other names"
             )
         points, indices = named_points(self.preprocessor, names, "triplets")
         points = self._dense(validate_data(self, points, accept_sparse="csr", dtype=FLOATS)).astype(float)

@@ -20,12 +20,13 @@ from triscreen._utils.validation import as_count, as_flag, as_positive, shortene
 from triscreen.errors import ConvergenceWarning, InputError, OutOfTime
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
-from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
+from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table, warn_of_cuts
 from triscreen.estimators.certified import TOL, certified_choice, dense
 from triscreen.estimators.folds import make_folds, named
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
-from triscreen.estimators.starts import check_start, make_start, moved
+from triscreen.estimators.scaling import warn_of_scales
+from triscreen.estimators.starts import check_start, knows_no_scale, make_start, moved
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
@@ -259,6 +260,8 @@ class TripletMetricCV(LabelledMetric):
                 chosen, column = choice()
                 if chosen is not starts[-1]:
                     break
+            if chosen is None or knows_no_scale(chosen.prior):
+                warn_of_scales(X)
             self._keep(chosen or starts[0], chosen, column, euclid)
             self.candidates_ = table(starts, euclid)
             if eps is None:
@@ -266,6 +269,7 @@ class TripletMetricCV(LabelledMetric):
             else:
                 chosen, wanted = self._certify(eps, starts, chosen, euclid, *how)
             self._learn_all(chosen, wanted, *how)
+            warn_of_cuts(starts, len(folds), self.max_seconds)
         del self._given, self._near
         return self
 
@@ -294,15 +298,17 @@ class TripletMetricCV(LabelledMetric):
             try:
                 with named(k, train):
                     judge = partial(self._score, data=data)
-                    _, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
+                    path, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
             except OutOfTime:
                 if self._so_far is None:
                     raise
+                candidate.cut += 1
                 continue  # without scores
             finally:
                 candidate.seconds += time.perf_counter() - since
                 left -= 1
             candidate.scores[k, : len(scores)] = np.reshape(scores, (-1, 2))
+            candidate.cut += path.stopped_by == "max_seconds"
             _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
                       candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
         return self._score(np.eye(X.shape[1]), data, whole=True)

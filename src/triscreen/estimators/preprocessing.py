@@ -14,7 +14,8 @@ def check_preprocessor(preprocessor):
     """Refuse what gives no points, before any work."""
     if preprocessor is None or callable(preprocessor) or sparse.issparse(preprocessor):
         return
-    if isinstance(preprocessor, str | bytes | BaseEstimator) or _ndim(preprocessor) != 2:
+    wrong = isinstance(preprocessor, str | bytes | BaseEstimator) or _ndim(preprocessor) != 2
+    if wrong or (isinstance(preprocessor, list | np.ndarray) and np.asarray(preprocessor).dtype.kind not in "biuf"):
         raise InputError(
             f"preprocessor={shortened(preprocessor)}: preprocessor must be points (n, d), or a function from names to "
             "such points"

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from triscreen._utils.validation import as_choice
-from triscreen.errors import InputError
+from triscreen.errors import InputError, ScaleWarning
 
 SCALINGS = ("none", "minmax", "standard", "libsvm")
+
+
+# Where half of the features have together less than this share of the variance, the others decide alone.
+_NOTHING = 1e-3
+
+
+def warn_of_scales(X):
+    """Warn where features are of such different sizes that half of them hardly enter any distance."""
+    variances = np.sort(X.var(axis=0))
+    variances = variances[variances > 0]
+    least = variances[: (len(variances) + 1) // 2].sum()
+    if len(variances) > 1 and least < _NOTHING * variances.sum():
+        warnings.warn(
+            f"half of the {len(variances)} features that vary have together {least / variances.sum():.1g} of the "
+            "variance, so that the others alone decide who is a neighbour: scale them first (a pipeline with ts.Scaling() or "
+            "StandardScaler), or begin with prior='within'",
+            ScaleWarning,
+            stacklevel=4,
+        )
 
 
 class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -16,7 +16,8 @@ from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, components_in, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.graphs import given_neighbours
-from triscreen.estimators.starts import check_start, make_start, moved, scaled_start
+from triscreen.estimators.scaling import warn_of_scales
+from triscreen.estimators.starts import check_start, knows_no_scale, make_start, moved, scaled_start
 from triscreen.problem import Problem
 from triscreen.solvers import solve
 from triscreen.triplets.labelled import KINDS, labelled_triplets
@@ -217,6 +218,8 @@ class TripletMetric(LabelledMetric):
         begin = time.perf_counter()
         check_start(self.prior)
         X, y, weights = self._check(X, y, sample_weight)
+        if knows_no_scale(self.prior):
+            warn_of_scales(X)
         given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
             self._set_solution(*self._last_round(X, y, weights, given, lam, ratio, begin, tell))
