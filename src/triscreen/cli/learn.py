@@ -251,7 +251,7 @@ def fit(
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
-    given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio, "prior": starts[0]}
+    given = {"lam": lam, "lam_ratio": "auto" if lam_ratio is None else lam_ratio, "prior": starts[0]}
     if rows is not None:
         metric = ts.ComparisonMetric(learned.X, **given, **shared)
     elif single:

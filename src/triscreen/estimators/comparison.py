@@ -22,9 +22,11 @@ from triscreen.estimators.base import (
     watched_fit,
 )
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.choosing import PLAIN, Choice, as_ratio, held_out_comparisons, looks, ratio_by_folds
 from triscreen.estimators.preprocessing import named_points
 from triscreen.estimators.starts import check_start, make_start, scaled_start
 from triscreen.problem import Problem
+from triscreen.selection import comparison_error
 from triscreen.solvers import solve
 from triscreen.triplets import given_triplets
 
@@ -41,7 +43,15 @@ class ComparisonMetric(MetricEstimator):
         its own, or whatever a function takes, which gets each name once, in an array, and returns the points.
     prior : None, "identity", array or FrozenEstimator
         The metric to begin with and to stay close to, as for `TripletMetric`; here there are no classes for "within".
-    lam, lam_ratio, gamma, cone, tol, n_components, solver, screening, max_iter, max_seconds, n_jobs, memory_budget,
+    lam : float, "cv" or None
+        "cv": lam / lambda_max is the one that folds of the comparisons find best, as ``cv`` makes them. Otherwise as
+        for `TripletMetric`.
+    lam_ratio : float or "auto"
+        As for `TripletMetric`; "auto" holds out the comparisons of a fifth of the anchors.
+    cv : None, int or splitter
+        Folds of lam="cv". None, or a number: `ComparisonKFold` by item, five of them, so that no item is known on both
+        sides; a splitter sees the comparisons.
+    gamma, cone, tol, n_components, solver, screening, max_iter, max_seconds, n_jobs, memory_budget,
     callback, random_state, verbose :
         As for `TripletMetric`.
 
@@ -52,6 +62,13 @@ class ComparisonMetric(MetricEstimator):
         As for `TripletMetric`.
     n_triplets_, n_points_ : int
         Comparisons, and different points in them.
+    lam_ratio_ : float or None
+        The ratio; None where ``lam`` was a number.
+    ratios_ : array or None
+        Those that held-out comparisons were asked about; None where they were not.
+    cv_scores_ : array, shape (n_folds, n_ratios), or None
+        Shares of held-out comparisons in the right order; NaN where the walk of a fold ended early. One fold, where
+        lam_ratio="auto" looked.
 
     Examples
     --------
@@ -76,7 +93,7 @@ class ComparisonMetric(MetricEstimator):
         self,
         preprocessor=None,
         lam=None,
-        lam_ratio=1e-3,
+        lam_ratio="auto",
         gamma=0.05,
         cone="psd",
         prior=None,
@@ -91,6 +108,7 @@ class ComparisonMetric(MetricEstimator):
         callback=None,
         random_state=None,
         verbose=0,
+        cv=None,
     ):
         self.preprocessor = preprocessor
         self.lam = lam
@@ -109,6 +127,7 @@ class ComparisonMetric(MetricEstimator):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.cv = cv
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -135,9 +154,13 @@ class ComparisonMetric(MetricEstimator):
         -------
         self
         """
-        lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
+        by_folds = isinstance(self.lam, str) and self.lam == "cv"
+        if isinstance(self.lam, str) and not by_folds:
+            raise InputError(f"lam={self.lam!r}: lam must be a positive number, 'cv', or None for lam_ratio")
+        lam, ratio = None if by_folds else as_positive(self.lam, "lam", none="lam_ratio"), as_ratio(self.lam_ratio)
         as_count(self.n_components, "n_components", none="all")
         check_start(self.prior, names=("identity",))
+        splitter = self._splitter()
         begin = time.perf_counter()
         points, indices, origin = self._points(triplets)
         indices = np.where((_answers(y, len(indices)) < 0)[:, None], indices[:, [0, 2, 1]], indices)
@@ -149,21 +172,61 @@ class ComparisonMetric(MetricEstimator):
             if weights.shape == (len(indices),):  # a comparison without weight is none
                 indices, weights = indices[weights != 0], weights[weights != 0]
             weights = as_weights(weights, len(indices), "sample_weight")
-        limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
+        parts = list(splitter.split(origin[indices])) if by_folds else None
         with self._in_time(begin):
-            T, N = given_triplets(indices, weights), make_start(self.prior, points, None, self.cone)
-            self.prior_, self.prior_scale_ = scaled_start(N, points, T, self._loss(), self.n_jobs)
-            problem = Problem(points, T, self._loss(), self.cone, **limits, prior=self.prior_)
-            lam = lam if lam is not None else ratio * scale_of_lambda(problem)
+            problem, self.prior_, self.prior_scale_ = self._make_problem(points, indices, weights)
+            top = scale_of_lambda(problem)
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(np.unique(origin[indices]))
         with telling(self, triplets, None, "iteration") as tell:
-            self._so_far = solve(problem, lam, callback=tell, **self._arguments(begin))
+            choice = Choice(ratio if lam is None else None)
+            if lam is None and (by_folds or ratio is None):
+                choice = self._choose(problem, points, indices, weights, begin, tell, parts)
+            self.lam_ratio_, self.ratios_, self.cv_scores_ = choice.ratio, choice.ratios, choice.scores
+            lam = lam if lam is not None else choice.ratio * top
+            self._so_far = solve(problem, lam, start=choice.M, callback=tell, **self._arguments(begin))
             self._set_solution(self._so_far, components_in(problem, self._so_far.M))
             what = f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points"
             _log.info(
                 "%s, lam %.4g, relative gap %.2g after %d iterations", what, self.lam_, self.rel_gap_, self.n_iter_
             )
         return self
+
+    def _make_problem(self, points, indices, weights):
+        """Return (the problem of comparisons, the prior that it has or None, its scale)."""
+        limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
+        T, N = given_triplets(indices, weights), make_start(self.prior, points, None, self.cone)
+        N, scale = scaled_start(N, points, T, self._loss(), self.n_jobs)
+        return Problem(points, T, self._loss(), self.cone, **limits, prior=N), N, scale
+
+    def _choose(self, problem, points, indices, weights, begin, tell, parts):
+        """Return the `Choice` of lam / lambda_max by folds (None: by comparisons held out, where that is worth it)."""
+        if parts is None:
+            part = held_out_comparisons(indices) if looks(problem) else None
+            if part is None:
+                return Choice(PLAIN)
+            parts = [part]
+
+        def maker(train):
+            some = None if weights is None else weights[train]
+            return lambda: self._make_problem(points, indices[train], some)[0]
+
+        def judge(k, L):
+            return 1 - comparison_error(points @ L[: self.n_components].T, indices[parts[k][1]])
+
+        makers = [maker(train) for train, _ in parts]
+        found = ratio_by_folds(makers, judge, 2 if len(parts) > 1 else 1, self._arguments(begin), tell)
+        _log.info("lam/lambda_max %.3g by %d folds", found.ratio, len(parts))
+        return found
+
+    def _splitter(self):
+        """Return what makes the folds of lam="cv"."""
+        if self.cv is None:
+            return ComparisonKFold(5, by="item", random_state=0)
+        if isinstance(self.cv, numbers.Integral) and self.cv > 1:
+            return ComparisonKFold(int(self.cv), by="item", random_state=0)
+        if not hasattr(self.cv, "split") or isinstance(self.cv, str):
+            raise InputError(f"cv={shortened(self.cv)}: cv must be a number of folds, at least 2, or a splitter")
+        return self.cv
 
     def decision_function(self, triplets):
         """Return d(a, c) - d(a, b) by the learned metric: positive where a is closer to b."""

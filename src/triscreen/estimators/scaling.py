@@ -26,8 +26,8 @@ def warn_of_scales(X):
     if len(variances) > 1 and least < _NOTHING * variances.sum():
         warnings.warn(
             f"half of the {len(variances)} features that vary have together {least / variances.sum():.1g} of the "
-            "variance, so that the others alone decide who is a neighbour: scale them first (a pipeline with ts.Scaling() or "
-            "StandardScaler), or begin with prior='within'",
+            "variance, so that the others alone decide who is a neighbour: scale them first (a pipeline with "
+            "ts.Scaling() or StandardScaler), or begin with prior='within'",
             ScaleWarning,
             stacklevel=4,
         )
