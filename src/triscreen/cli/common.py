@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
+from triscreen._utils.progress import in_lines
 from triscreen._utils.validation import as_positive
 from triscreen.cli import signals
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
@@ -54,7 +55,7 @@ def command(function):
             signals.enter("running")
             with suppress(AttributeError):  # a message is never lost to an encoding
                 sys.stdout.reconfigure(errors="backslashreplace")
-            with _warnings_in_one_line():
+            with _warnings_in_one_line(), in_lines():
                 code = function(**arguments) or 0
                 sys.stdout.flush()
         except typer.Exit:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen._utils.progress import stage
 from triscreen._utils.validation import as_positive, shortened
 from triscreen.errors import (
     ConvergenceWarning,
@@ -96,6 +97,7 @@ def ratio_by_folds(problems, judge, patience, arguments, tell):
     end = None if arguments["max_seconds"] is None else time.perf_counter() + _SHARE * arguments["max_seconds"]
     scores, M = np.full((len(problems), len(RATIOS)), np.nan), {}
     for k, make in enumerate(problems):
+        stage(f"fold {k + 1}/{len(problems)}" if len(problems) > 1 else "held out")
         problem = _make(make)
         first = 0 if problem.prior is None else int(np.argmax(RATIOS <= _LARGEST_WITH_PRIOR))
         for t, solution in _walk(problem, first, arguments, end, tell):
@@ -103,6 +105,7 @@ def ratio_by_folds(problems, judge, patience, arguments, tell):
             M[t] = solution.M
             if _stopped(scores[k, first : t + 1], patience) or _late(end) or solution.stopped_by == "callback":
                 break
+    stage("all")
     return _chosen(scores, M)
 
 

@@ -15,6 +15,7 @@ from sklearn.metrics import check_scoring
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
+from triscreen._utils.progress import stage
 from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, InputError, OutOfTime
@@ -296,6 +297,7 @@ class TripletMetricCV(LabelledMetric):
                 candidate.seconds += time.perf_counter() - since
                 continue
             try:
+                stage(f"fold {k + 1}/{n_folds} {candidate.name}")
                 with named(k, train):
                     judge = partial(self._score, data=data)
                     path, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
@@ -458,6 +460,7 @@ class TripletMetricCV(LabelledMetric):
             M = N if N is not None else np.ones(X.shape[1]) if self.cone == "diagonal" else np.eye(X.shape[1])
             self._set_solution(_without_learning(M, self.tol), _components(M, X.shape[1]))
             return
+        stage("all points")
         data = (X, y, weights, begin, 1, tell)
         path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=ratios)[0]
         self.n_rounds_, self.n_triplets_ = 1 + len(chosen.before), path.n_triplets
@@ -516,6 +519,7 @@ class TripletMetricCV(LabelledMetric):
             return bool(callback(state) or done())
 
         if losses:  # what a checkpoint has
+            stage(kept=len(losses))
             path = solve_path(problem, lambdas=lambdas, n_lambdas=len(losses), **arguments)
             scores += [judge(path.components(t)) for t in wanted[: np.searchsorted(wanted, len(path))] if judge]
         if not done():
