@@ -94,6 +94,12 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        """Return (X - shift_) * factor_."""
+        """Return (X - shift_) * factor_, computed in float64; float32 stays float32."""
         check_is_fitted(self)
-        return (validate_data(self, X, dtype=np.float64, reset=False) - self.shift_) * self.factor_
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return ((X - self.shift_) * self.factor_).astype(X.dtype, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
