@@ -245,7 +245,11 @@ def fit(
     learned, budget = _Data(scaling.transform(points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names, cone.value)
     if dry_run:
-        plan = plan_of_fit(single, cv or 5, rounds, len(starts))
+        from triscreen.estimators.choosing import FEW
+        from triscreen.estimators.folds import repeats_of
+
+        looks = single and lam is None and lam_ratio is None and points.X.shape[1] > FEW
+        plan = plan_of_fit(single, cv or 5, rounds, len(starts), 1 if cv or single else repeats_of(points.y), looks)
         with about(points.name):
             prior = any(start is not None for start in starts)
             return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json, prior)
