@@ -68,7 +68,7 @@ def path(
     data: Data,
     output: Output = None,
     label: Label = None,
-    k: K = 10,
+    k: K = 5,
     triplets: Kind = Triplets.knn,
     comparisons: Comparisons = None,
     names: Names = None,

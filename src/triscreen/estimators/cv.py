@@ -160,7 +160,7 @@ class TripletMetricCV(LabelledMetric):
         gamma=0.05,
         cone="psd",
         neighbors="prior",
-        tol=1e-3,
+        tol=1e-4,
         rounds=1,
         certify=None,
         n_components=None,

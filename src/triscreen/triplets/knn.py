@@ -18,7 +18,7 @@ from triscreen.triplets.pairs import MOST_PAIRS
 _NAMED_CLASSES = 8
 
 
-def knn_triplets(X, y, k=20, n_jobs=None, neighbors=None):
+def knn_triplets(X, y, k=5, n_jobs=None, neighbors=None):
     """Make triplets from labelled points: k nearest of the same class times k nearest of other classes.
 
     Neighbours are exact, by Euclidean distance in float64; ties go to the smaller index, so the set is reproducible.
