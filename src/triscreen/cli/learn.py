@@ -239,6 +239,7 @@ def fit(
     if lam is not None and lam_ratio is not None:
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
     import triscreen as ts
+    from triscreen.datasets.seals import seals
 
     rows, points = _read(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
@@ -266,6 +267,8 @@ def fit(
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             _fit(metric, learned, folder, clock)
+            if rows is not None:
+                metric.seals_ = seals(points.X, rows)  # evaluate knows them again
         ts.save(make_model(scaling, metric), output)
         late = not single and _out_of_time(metric.path_, max_seconds, _folds_left_out(metric))
         kept.keep |= late
