@@ -6,6 +6,7 @@ import numbers
 import time
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 
 import numpy as np
@@ -151,7 +152,7 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
 
     def _set_solution(self, solution, components):
         """Keep a solution's metric as components, and its proof."""
-        self.solution_ = solution
+        self.solution_ = replace(solution)  # without its problem, which has the points
         self.components_ = components[: self.n_components]
         self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged

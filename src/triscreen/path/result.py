@@ -359,7 +359,7 @@ class Path(Plots):
             screening=row.events,
             smoothing=row.smoothing,
             floor=row.floor,
-        )
+        ).knowing(self._problem)
 
     def _check_lam(self, lam):
         """Return a lambda between the ends of the path."""
