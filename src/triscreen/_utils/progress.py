@@ -208,7 +208,8 @@ class _Lines:
         far = pace.total is not None and pace.done - self._where >= _PART * pace.total
         if now - self._when >= (_LEAST if far else _EVERY):
             self._when, self._where = now, pace.done
-            print(f"triscreen: {self.title} {pace}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"triscreen: {self.title} {pace}\n")
+            sys.stderr.flush()
 
 
 @contextmanager

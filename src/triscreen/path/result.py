@@ -320,7 +320,7 @@ class Path(Plots):
         if len(near) < 2 or best.converged or problem is None or not problem.triplets.lists_triplets:
             return best
         mixed = self._mixture(lam, near, problem)
-        return mixed if mixed.gap + mixed.rounding < best.gap + best.rounding else best
+        return (mixed if mixed.gap + mixed.rounding < best.gap + best.rounding else best).knowing(problem)
 
     def _mixture(self, lam, near, problem):
         """Return the metric between two rows that stands for lam, evaluated over all triplets."""
