@@ -66,7 +66,7 @@ def page(results, docs):
     for name, experiment in EXPERIMENTS.items():
         text, figures = experiment.show(results)
         texts[name] = text
-        parts.append(f"## {experiment.TITLE}\n\n{experiment.__doc__.splitlines()[0]}\n\n{text}")
+        parts.append(f"## {title_of(name, results.quick)}\n\n{experiment.__doc__.splitlines()[0]}\n\n{text}")
         for title, figure in figures.items():
             save(figure, docs / "figures" / f"bench-{title}.svg")
             parts.append(f"![{title}](figures/bench-{title}.svg)\n")
@@ -96,7 +96,7 @@ def head(results, texts):
     return HEAD.format(
         about=about(records, results),
         seeds=f"{seeds} random subsamples at most" if seeds > 1 else "One random subsample",
-        claims=claims(texts),
+        claims=claims(texts, results.quick),
         graded=sum(one["graded"] for one in graded),
         worst=worst,
         lambdas=sum(counts),
@@ -104,14 +104,33 @@ def head(results, texts):
     )
 
 
-def claims(texts):
+def title_of(name, quick):
+    """Return the heading of an experiment; a quick run has other data than the title says."""
+    title = EXPERIMENTS[name].TITLE
+    return re.sub(r" \([^()]*\)$", "", title) + " (small data)" if quick else title
+
+
+def tables(results, names):
+    """Return what some experiments have to show, as text."""
+    import matplotlib.pyplot as plt
+
+    parts = []
+    for name in names:
+        text, figures = EXPERIMENTS[name].show(results)
+        for figure in figures.values():
+            plt.close(figure)
+        parts.append(f"{title_of(name, results.quick)}\n\n{text}")
+    return "\n".join(parts)
+
+
+def claims(texts, quick):
     """How many claims of the paper hold, experiment by experiment, and which do not."""
     rows = []
     for name, text in texts.items():
         lines = [line for line in text.splitlines() if line.startswith(CLAIM)]
         missed = [line.split(MISSED)[0].removeprefix(CLAIM).strip() for line in lines if MISSED in line]
         if lines:
-            title = EXPERIMENTS[name].TITLE
+            title = title_of(name, quick)
             rows.append((f"[{title}](#{anchor(title)})", f"{len(lines) - len(missed)} of {len(lines)}",
                          "<br>".join(text[0].upper() + text[1:] for text in missed)))  # fmt: skip
     return table(("", "hold", "do not hold"), rows)

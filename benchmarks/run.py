@@ -38,6 +38,10 @@ _GRACE = 300.0  # and so much more for loading, set-up and grading
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cvxpy", "clarabel", "scs")
 
 
+def _folder(out, quick):
+    return Path(out) if out else ROOT / "build" / ("bench-quick" if quick else "bench")
+
+
 def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=False, limit=None, interpreters=None,
         isolate=None, say=print, history=None):  # fmt: skip
     """Run the cells of some experiments that have no file yet.
@@ -77,7 +81,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
         if name not in EXPERIMENTS:
             raise ValueError(f"experiment={name!r}: it must be one of {', '.join(EXPERIMENTS)}")
     seeds = seeds or (1 if quick else 5)
-    folder = Path(out) if out else ROOT / "build" / ("bench-quick" if quick else "bench")
+    folder = _folder(out, quick)
     _claim(folder, quick, seeds)
     options = {"folder": None if data is None else str(data), "fetch": fetch, "limit": limit or LIMIT[quick],
                "interpreters": interpreters or {}}  # fmt: skip
@@ -251,7 +255,19 @@ def main(arguments=None):
         parser.error(str(error))
     except KeyboardInterrupt:
         return 130
+    if wanted.experiments:
+        _show(wanted.experiments, wanted.out, wanted.quick)
     return 1 if counts["failed"] else 0
+
+
+def _show(names, out, quick):
+    """Print the tables of the experiments that were named, as the page has them."""
+    from benchmarks import page
+
+    try:
+        print("\n" + page.tables(page.read(_folder(out, quick)), names))
+    except ImportError as error:
+        print(f"no tables: {error}")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
         Interrupted,
         NoAnchorWarning,
         OutOfTime,
+        ScaleWarning,
         SmallClassWarning,
     )
     from triscreen.estimators import ComparisonKFold, ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
@@ -50,6 +51,7 @@ __all__ = [
     "OutOfTime",
     "Path",
     "Problem",
+    "ScaleWarning",
     "Scaling",
     "Screening",
     "Selection",
@@ -80,7 +82,7 @@ __all__ = [
 _HOMES = {
     "errors": (
         "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted", "NoAnchorWarning",
-        "OutOfTime", "SmallClassWarning",
+        "OutOfTime", "ScaleWarning", "SmallClassWarning",
     ),
     "estimators": ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"),
     "path": ("Path", "solve_path"),

@@ -175,6 +175,10 @@ class NoAnchorWarning(UserWarning):
     """
 
 
+class ScaleWarning(UserWarning):
+    """Features are of such different sizes that few of them decide about neighbours; scaling is missing."""
+
+
 class DegenerateProblemWarning(UserWarning):
     """The problem has a trivial answer, such as M = 0 for every lambda.
 

@@ -429,6 +429,9 @@ def test_the_page_is_made_from_the_files(quick_run, tmp_path):
     file = page.page(page.read(quick_run), tmp_path)
     text = file.read_text()
     assert "**Quick run**" in text
+    assert "(segment)" not in text  # the data of a quick run are others
+    assert "## Rules compared (small data)" in text
+    assert "[Rules compared (small data)](#rules-compared-small-data)" in text
     assert not re.search(r"\bnan\b", text)
     assert "recomputed" in text
     for figure in (tmp_path / "figures").glob("*.svg"):
@@ -444,6 +447,19 @@ def test_the_page_of_the_docs_is_that_of_the_results(tmp_path):
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {
         file.name for file in (docs / "figures").glob("bench-*.svg")
     }
+
+
+def test_the_tables_of_experiments_that_were_named_are_printed(quick_run, capsys, monkeypatch):
+    """A run of minutes ended without any table."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(run, "run", lambda *_, **__: {"failed": 0})
+    assert run.main(["totals", "hinge", "--quick", "--out", str(quick_run)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("|---|") >= 2
+    assert "Total time by bound (small data)" in said
+    assert "The hinge with PGB (small data)" in said
+    assert run.main(["--quick", "--out", str(quick_run)]) == 0  # all of them: that is what the page is for
+    assert capsys.readouterr().out == ""
 
 
 def test_experiments_that_were_not_run_are_said_so(tmp_path):

@@ -89,7 +89,7 @@ def test_the_model_scales_as_it_was_told_and_transforms_by_names(folder, tmp_pat
     # To files: CSV with labels, npy.
     run("transform", folder / "pets.model", folder / "pets.csv", "--label", "species", "-o", tmp_path / "z.csv")
     first = (tmp_path / "z.csv").read_text().splitlines()
-    assert first[0] == ",".join([*(f"z{c}" for c in range(Z.shape[1])), "label"])
+    assert first[0] == ",".join([*(f"z{c}" for c in range(Z.shape[1])), "species"])
     assert first[1].endswith(",cat")
     run("transform", folder / "pets.model", folder / "pets.csv", "-o", tmp_path / "z.npy", "--components", 2)
     np.testing.assert_allclose(np.load(tmp_path / "z.npy"), Z[:, :2], rtol=1e-9, atol=1e-12)

@@ -101,3 +101,55 @@ def test_a_prior_takes_its_bytes(tmp_path):
 
     assert told("path", "--prior", "identity") >= told("path") + 150 * 8 * 40**2
     assert told("fit") > told("fit", "--candidates", "none") + 8 * 8 * 40**2
+
+
+def told_and_taken(words, monkeypatch, tmp_path):
+    """Return what a dry run of a command said, and the passes and bytes that it then took."""
+    import tracemalloc
+
+    from triscreen.solvers.monitor import Monitor
+
+    told = json.loads(invoke(*words, "--dry-run", "--json").out)
+    passes, real = [0.0], Monitor.count
+    monkeypatch.setattr(Monitor, "count", lambda self, n: (passes.append(n), real(self, n))[1])
+    tracemalloc.start()
+    try:
+        assert invoke(*words, "-o", tmp_path / "out", "-q").code == 0
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    return told, sum(passes), peak
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"fit {name} --lam-ratio 1e-3" for name in ("iris", "wine", "breast_cancer")),
+        "fit wine",
+        "path iris",
+        "path wine",
+    ],
+)
+def test_what_is_said_is_what_happens(words, monkeypatch, tmp_path):
+    """Within a factor of three: it was wrong by 10 to 100."""
+    told, passes, _ = told_and_taken(words.split(), monkeypatch, tmp_path)
+    low, high = told["passes"]
+    assert low / 3 <= passes <= 3 * high
+    assert high <= 9 * low
+
+
+@pytest.mark.parametrize(("n", "d", "m"), [(300, 20, 1500), (400, 120, 2000)])
+def test_what_is_said_of_comparisons_is_what_happens(n, d, m, monkeypatch, tmp_path):
+    """Their seconds were wrong by 17 to 180, their bytes by 4."""
+    X, rows = RNG.normal(size=(n, d)), RNG.integers(0, n, (m, 3))
+    rows = rows[[len(set(row)) == 3 for row in rows.tolist()]]
+    near, far = (((X[rows[:, 0], :9] - X[rows[:, c], :9]) ** 2).sum(axis=1) for c in (1, 2))
+    np.save(tmp_path / "X.npy", X)
+    np.savetxt(tmp_path / "rows.csv", np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]]), "%d", ",")
+    words = ("fit", tmp_path / "X.npy", "--comparisons", tmp_path / "rows.csv")
+    told, passes, peak = told_and_taken(words, monkeypatch, tmp_path)
+    low, high = told["passes"]
+    assert low / 3 <= passes <= 3 * high
+    assert high <= 9 * low
+    assert told["bytes"] / 3 <= peak <= 3 * told["bytes"]
+    assert told["bytes_of_libraries"] > 1e7

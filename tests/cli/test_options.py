@@ -140,3 +140,29 @@ def test_an_option_changes_something_or_is_refused(given, plain, tmp_path, monke
 
 class _Done:
     returncode = 0
+
+
+def test_the_version_is_said():
+    import triscreen as ts
+
+    done = invoke("--version")
+    assert (done.code, done.out) == (0, f"triscreen {ts.__version__}\n")
+
+
+def test_one_set_of_defaults():
+    """k was 20, 10 or 5, tol 1e-6, 1e-4 or 1e-3: solutions and paths are exact, models have their own, nothing else."""
+    import inspect
+
+    import triscreen as ts
+    from triscreen.cli import learn
+
+    def default(function, name):
+        return inspect.signature(function).parameters[name].default
+
+    for function, name in ((ts.knn_triplets, "k"), (ts.TripletMetric, "n_neighbors"),
+                           (ts.TripletMetricCV, "n_neighbors"), (learn.path, "k"), (learn.fit, "k")):  # fmt: skip
+        assert default(function, name) == 5
+    assert {default(function, "tol") for function in (ts.solve, ts.solve_path, learn.path)} == {1e-6}
+    models = (ts.TripletMetric, ts.TripletMetricCV, ts.ComparisonMetric, learn.fit)
+    assert {default(function, "tol") for function in models} == {1e-4}
+    assert {default(function, "gamma") for function in (*models, learn.path)} == {ts.SmoothedHinge().gamma}

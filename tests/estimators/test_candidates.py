@@ -230,6 +230,7 @@ def test_a_fold_without_points_is_refused_in_a_sentence():
         ts.TripletMetricCV(cv=[(np.arange(178), np.array([], dtype=int))]).fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:max_seconds=None. time was over:triscreen.ConvergenceWarning")
 def test_a_fold_that_time_did_not_allow_does_not_rule_out_every_path(monkeypatch):
     walk = ts.TripletMetricCV._walk
 

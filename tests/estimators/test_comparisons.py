@@ -105,13 +105,88 @@ def test_a_prior_that_is_worse_than_none_is_not_used():
         ([[0, 0, 1]], r"triplets\[0\] has the same point twice"),
         ([[0, 1, 25]], r"triplets\[0\] is \[0, 1, 25\]: indices must lie between 0 and 24"),
         ([[0, 1, -1]], "indices must lie between"),
-        ([[0, 1]], "whole numbers, the rows of the preprocessor, are needed"),
+        (
+            [[0, 1]],
+            r"triplets has shape \(1, 2\): it must have shape \(m, 3\), rows of the preprocessor or other names",
+        ),
         ([[0.5, 1, 2]], "whole numbers, the rows of the preprocessor, are needed"),
     ],
 )
 def test_wrong_comparisons(rows, words):
     with pytest.raises(ts.InputError, match=words):
         ts.ComparisonMetric(preprocessor=comparisons(0)[0]).fit(rows)
+
+
+def test_answers_turn_comparisons_round():
+    """They were ignored: 54 % agreement in place of 98.7 %."""
+    X, rows = comparisons(0)
+    y = np.where(np.random.default_rng(0).random(len(rows)) < 0.5, 1, -1)
+    asked = np.where(y[:, None] > 0, rows, rows[:, [0, 2, 1]])
+    right = ts.ComparisonMetric(X).fit(rows[:200])
+    for answers in (y, y.astype(float), y.tolist()):
+        model = ts.ComparisonMetric(X).fit(asked[:200], answers[:200])
+        np.testing.assert_array_equal(model.components_, right.components_)
+        assert model.score(asked[200:], answers[200:]) == right.score(rows[200:]) > 0.9
+    by_point = ts.ComparisonMetric().fit(X[asked], y)
+    np.testing.assert_array_equal(by_point.components_, ts.ComparisonMetric().fit(X[rows]).components_)
+    assert model.score(asked[:3], None) == np.mean(y[:3] > 0)
+    model.components_[:] = 0  # a tie is right for nobody
+    assert model.score(asked, y) == model.score(asked, -y) == 0
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([1, 0], r"y\[1\] is 0: answers must be 1 .* or -1"),
+        ([2.0, 1], r"y\[0\] is 2.0: answers"),
+        (["b", "c"], r"y\[0\] is 'b': answers"),
+        ([True, False], r"y\[0\] is True: answers"),
+        ([1], r"y has shape \(1,\): one answer for each of the 2 comparisons is needed"),
+    ],
+)
+def test_wrong_answers(y, words):
+    X, rows = comparisons(0)
+    model = ts.ComparisonMetric(X).fit(rows)
+    for method in (model.fit, model.score):
+        with pytest.raises(ts.InputError, match=words):
+            method(rows[:2], y)
+
+
+def test_points_that_coincide_are_compared_like_others():
+    """Plain iris has equal flowers: comparisons of them were refused as points, and taken as indices."""
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    rows = ts.knn_triplets(X, y, 3).indices()
+    assert (X[rows[:, 0]] == X[rows[:, 1]]).all(axis=1).any()
+    by_index, by_point = ts.ComparisonMetric(X, tol=1e-8).fit(rows), ts.ComparisonMetric(tol=1e-8).fit(X[rows])
+    assert by_point.lam_ == pytest.approx(by_index.lam_, rel=1e-12)
+    np.testing.assert_allclose(by_point.solution_.M, by_index.solution_.M, atol=1e-3 * by_index.solution_.M.max())
+    assert by_point.n_points_ == len(np.unique(X[np.unique(rows)], axis=0))
+    # Whatever coincides: the loss is that of the points as they are.
+    P = np.random.default_rng(0).normal(size=(4, 2))
+    for row in ([0, 0, 1], [0, 1, 0], [0, 1, 1], [2, 2, 2]):
+        T = np.array([row, [0, 1, 2], [3, 2, 0]])
+        model = ts.ComparisonMetric(lam=0.3, tol=1e-8).fit(P[T])
+        assert model.n_triplets_ == 3
+        a, b, c = np.moveaxis(P[T], 1, 0)
+        M = model.solution_.M
+        m = np.einsum("ij,jk,ik->i", a - c, M, a - c) - np.einsum("ij,jk,ik->i", a - b, M, a - b)
+        loss = sum(map(ts.SmoothedHinge(0.05), m)) + 0.15 * (M**2).sum()
+        assert loss == pytest.approx(model.solution_.primal, rel=1e-9)
+
+
+def test_comparisons_are_fitted_and_points_transformed():
+    X, rows = comparisons(0)
+    with pytest.raises(ts.InputError, match="fit comparisons, then transform points"):
+        ts.ComparisonMetric(X).fit_transform(rows)
+
+
+def test_comparisons_are_no_metadata():
+    routing = ts.ComparisonMetric().get_metadata_routing()
+    for method in ("fit", "score", "predict", "decision_function"):
+        assert "triplets" not in getattr(routing, method).requests
+    assert set(routing.fit.requests) == {"sample_weight"}
 
 
 def test_indices_without_points_are_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -144,6 +145,19 @@ def test_max_seconds_is_for_the_whole_fit(wine):
     else:
         assert len(model.path_) == 1
         assert model.path_.stopped_by in ("max_seconds", "grid")
+
+
+def test_a_choice_among_what_time_allowed_is_said_to_be_one(wine):
+    """One or two of eight ratios had been seen, and nothing said so."""
+    X, y = wine
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ts.TripletMetricCV(max_seconds=1e-9, cv=2).fit(X, y)
+    said = [str(each.message) for each in caught if issubclass(each.category, ts.ConvergenceWarning)]
+    assert any(re.match(r"max_seconds=1e-09: time was over in \d+ of 6 paths .* of 7 ratios", text) for text in said)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ts.TripletMetricCV(max_seconds=1000, cv=2, ratios=2).fit(X, y)
 
 
 def test_a_fold_has_no_say_in_its_own_neighbours(wine):

@@ -1,7 +1,11 @@
 """How far long work is: a bar on a terminal, one line in a notebook, silence elsewhere.
 
-There is one at a time: work inside other work that shows itself, or that is to be silent, shows nothing of its own. A
-search inside of it leaves a note there.
+Of a command whose stderr is a pipe or a file, a line now and then (`in_lines`). There is one display at a time: work
+inside other work that shows itself, or that is to be silent, shows nothing of its own. A search inside of it leaves a
+note there, and a `Stage` says where in the whole the steps to come are.
+
+Steps rarely take the same time (smaller lambdas take longer): the time left is said at the pace of the last few steps,
+and steps that a checkpoint had kept are none of them.
 """
 
 from __future__ import annotations
@@ -9,12 +13,54 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections import deque
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 _silent = ContextVar("silent", default=False)
 _around = ContextVar("around", default=None)  # what shows the work around, if anything does
+_lines = ContextVar("lines", default=False)
 _PATIENCE = 2.0  # seconds that a search takes before it is shown
+_RECENT = 10  # steps that the pace is that of
+# Where nobody looks, a line after so many seconds, or after so much of the work and these seconds.
+_EVERY, _PART, _LEAST = 10.0, 0.1, 2.0
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where in the whole the next steps are.
+
+    Attributes
+    ----------
+    text : str
+        Such as "fold 2/5".
+    total : int or None
+        Of all steps at most, where that has become known; the first one who says so is believed.
+    kept : int
+        So many steps were done before this run.
+    """
+
+    text: str = ""
+    total: int | None = None
+    kept: int = 0
+
+
+def stage(text="", total=None, kept=0):
+    """Tell whatever shows the work around where the next steps are."""
+    around = _around.get()
+    if around is not None:
+        around(Stage(text, total, kept))
+
+
+@contextmanager
+def in_lines(wanted=True):
+    """Within, where there is neither a terminal nor a notebook, progress is a line on stderr now and then."""
+    token = _lines.set(bool(wanted))
+    try:
+        yield
+    finally:
+        _lines.reset(token)
 
 
 @contextmanager
@@ -40,6 +86,8 @@ def progress(title, total=None):
         How many steps there are at most, if that is known.
     """
     if _silent.get():
+        if total is not None:
+            stage(total=total)
         yield _nothing
         return
     with _display(title, total) as show, silent():
@@ -77,11 +125,51 @@ def _nothing(state):
     """Show nothing."""
 
 
-def _place(state, done):
-    """Return the step that work is at after it was at ``done``."""
-    if isinstance(state, str):
-        return done
-    return state if isinstance(state, float) else done + 1
+class Pace:
+    """Where work is, and how long the rest of it takes at the pace of its last steps."""
+
+    def __init__(self, total):
+        self.total, self.done, self.stage, self.told = total, 0, "", ""
+        self.begin = time.perf_counter()
+        self._last = deque([(0, self.begin)], _RECENT + 1)
+
+    def see(self, state):
+        """Take note of a step, a text, a place (a float) or a `Stage`."""
+        if isinstance(state, Stage):
+            self.total = state.total if self.total is None else self.total
+            self.stage = state.text or self.stage
+            if state.kept:
+                self.done += state.kept
+                self._last.clear()
+                self._last.append((self.done, time.perf_counter()))
+            return
+        if not isinstance(state, str):
+            self.done = state if isinstance(state, float) else self.done + 1
+            self._last.append((self.done, time.perf_counter()))
+        self.told = _told(state)
+
+    @property
+    def left(self):
+        """Seconds that are left at this pace, if all steps are needed; None: nobody knows."""
+        (first, since), (last, now) = self._last[0], self._last[-1]
+        if self.total is None or last <= first:
+            return None
+        return max(self.total - self.done, 0) * (now - since) / (last - first)
+
+    @property
+    def place(self):
+        """Return the step out of how many."""
+        return f"{self.done:.0f}" if self.total is None else f"{self.done:.0f}/{self.total:.0f}"
+
+    def __str__(self):
+        left = "" if self.left is None else f"at this pace {_clock(self.left)} left at most"
+        parts = (self.place, self.stage, self.told, f"after {_clock(time.perf_counter() - self.begin)}", left)
+        return ", ".join(part for part in parts if part)
+
+
+def _clock(seconds):
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}" if minutes >= 60 else f"{minutes}:{seconds:02}"
 
 
 def _display(title, total):
@@ -89,7 +177,7 @@ def _display(title, total):
         return _line(title, total)
     if sys.stderr is not None and sys.stderr.isatty():
         return _bar(title, total)
-    return nullcontext(_nothing)
+    return nullcontext(_Lines(title, total) if _lines.get() and sys.stderr is not None else _nothing)
 
 
 def _in_notebook():
@@ -105,6 +193,25 @@ def _told(state):
     return f"lambda {state.lam:.3g} gap {state.rel_gap:.1e}" + ("" if rate is None else f" screened {rate:.1%}")
 
 
+class _Lines:
+    """A line on stderr now and then."""
+
+    def __init__(self, title, total):
+        self.title, self.pace = title, Pace(total)
+        self._when, self._where = self.pace.begin, 0.0
+
+    def __call__(self, state):
+        self.pace.see(state)
+        now, pace = time.perf_counter(), self.pace
+        if isinstance(state, Stage) and state.kept:
+            self._where = pace.done
+        far = pace.total is not None and pace.done - self._where >= _PART * pace.total
+        if now - self._when >= (_LEAST if far else _EVERY):
+            self._when, self._where = now, pace.done
+            sys.stderr.write(f"triscreen: {self.title} {pace}\n")
+            sys.stderr.flush()
+
+
 @contextmanager
 def _bar(title, total):
     from rich import progress as parts
@@ -112,15 +219,21 @@ def _bar(title, total):
 
     columns = [  # 80 signs wide
         parts.TextColumn(title),
-        parts.BarColumn(bar_width=8),
-        parts.TextColumn("{task.completed:.0f}" + ("" if total is None else "/{task.total:.0f}")),
-        parts.TextColumn("{task.fields[told]}"),
-        *([parts.TimeElapsedColumn()] if total is None else [parts.TextColumn("left <"), parts.TimeRemainingColumn()]),
+        parts.BarColumn(bar_width=6),
+        parts.TextColumn("{task.fields[text]}"),
     ]
+    pace = Pace(total)
     with parts.Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4) as bar:
-        task = bar.add_task(title, total=total, told="")
-        at = bar.tasks[0]
-        yield lambda state: bar.update(task, completed=_place(state, at.completed), told=_told(state))
+        task = bar.add_task(title, total=total, text="")
+
+        def show(state):
+            pace.see(state)
+            spent = _clock(time.perf_counter() - pace.begin)
+            time_left = spent if pace.left is None else f"left ~{_clock(pace.left)}"
+            told = [pace.place, pace.stage, pace.told, time_left]
+            bar.update(task, completed=pace.done, total=pace.total, text=" ".join(part for part in told if part))
+
+        yield show
 
 
 @contextmanager
@@ -129,18 +242,16 @@ def _line(title, total):
     from IPython.display import display
 
     handle = display({"text/plain": title}, raw=True, display_id=True)
-    done, begin, last = 0, time.perf_counter(), 0.0
+    pace, last = Pace(total), 0.0
 
     def show(state):
-        nonlocal done, last
-        done = _place(state, done)
-        now = time.perf_counter() - begin
+        nonlocal last
+        pace.see(state)
+        now = time.perf_counter() - pace.begin
         if now - last < 0.25:
             return
         last = now
-        left = "" if total is None or not done else f", {now / done * (total - done):.0f} s left at most"
-        place = f"{done:.0f}" if total is None else f"{done:.0f}/{total}"
-        handle.update({"text/plain": f"{title} {place}  {_told(state)}  {now:.0f} s{left}"}, raw=True)
+        handle.update({"text/plain": f"{title} {pace}"}, raw=True)
 
     try:
         yield show

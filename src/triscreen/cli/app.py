@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from triscreen import __version__
 from triscreen.cli import apply, bench, learn, show
 from triscreen.cli.verify import verify
 
@@ -14,6 +17,23 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+
+def _version(wanted: bool):
+    if wanted:
+        print(f"triscreen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_version, is_eager=True)
+    ] = False,
+):
+    pass
+
+
 for command in (
     show.demo, learn.path, learn.fit, apply.transform, apply.evaluate, show.report, verify, bench.bench, show.info,
 ):  # fmt: skip

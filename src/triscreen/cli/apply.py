@@ -49,8 +49,8 @@ def transform(
 ):
     """Map points to where Euclidean distance is the learned one, the most important direction first.
 
-    Points are scaled as for fit. Labels become the last column of a CSV: those of a column that is named (--label), and
-    those that the data keep apart from the features.
+    Points are scaled as for fit. Labels become the last column of a CSV: those of a column that is named (--label),
+    under its name and whatever it holds, and those that the data keep apart from the features.
 
     Example: triscreen transform wine.model wine -o wine.csv
     """
@@ -71,7 +71,7 @@ def transform(
         return
     labels = None if points.y is None else [escaped(label) for label in points.y.tolist()]
     with nullcontext(sys.stdout.buffer) if output is None else replacing(output) as stream:
-        _write_csv(stream, Z, labels)
+        _write_csv(stream, Z, labels, points.label_name and escaped(points.label_name))
 
 
 @command
@@ -106,6 +106,11 @@ def evaluate(
     if comparisons is not None:
         points = _points(data, scaling, **choice, labelled=False, names=names)
         text, before, after, told = _judge_by_comparisons(points, comparisons, scaling, metric)
+        if told["n_learned_from"] and not quiet:
+            say(
+                f"{told['n_learned_from']:,} of these {told['n_comparisons']:,} comparisons are among those that the "
+                "model was learned from: they flatter it, judge it by others"
+            )
     else:
         points, known = _judged(data, train, scaling, **choice, quiet=quiet)
         text, before, after, told = _judge_by_neighbours(points, known, scaling, metric, neighbors)
@@ -120,13 +125,22 @@ def evaluate(
 
 def _judge_by_comparisons(points, comparisons, scaling, metric):
     """Return (what it is, share in the right order before and after, all of it for machines)."""
+    import numpy as np
+
     from triscreen.datasets import read_comparisons
+    from triscreen.datasets.seals import seals
     from triscreen.selection import comparison_error
 
     rows = read_comparisons(comparisons, points.row_names, len(points.X))
     Z = scaling.transform(points.X)
     before, after = 1 - comparison_error(Z, rows), 1 - comparison_error(metric.transform(Z), rows)
-    told = {"n_comparisons": len(rows), "right_before": before, "right_after": after}
+    known = np.isin(seals(points.X, rows), getattr(metric, "seals_", ()))
+    told = {
+        "n_comparisons": len(rows),
+        "n_learned_from": int(known.sum()),
+        "right_before": before,
+        "right_after": after,
+    }
     return f"share of {len(rows):,} comparisons in the right order", before, after, told
 
 
@@ -213,12 +227,12 @@ def _points(data, scaling, label, drop, header, **more):
     return points
 
 
-def _write_csv(stream, Z, labels):
+def _write_csv(stream, Z, labels, title):
     """Write rows to a stream of bytes, in UTF-8 whatever the locale."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if labels is None else ["label"]))
+        writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if labels is None else [title or "label"]))
         last = [[]] * len(Z) if labels is None else [[label] for label in labels]
         writer.writerows([*row, *label] for row, label in zip(Z.tolist(), last, strict=True))
         text.flush()

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 
 import typer
 
+from triscreen._utils.progress import in_lines
 from triscreen._utils.validation import as_positive
 from triscreen.cli import signals
 from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
@@ -54,7 +55,7 @@ def command(function):
             signals.enter("running")
             with suppress(AttributeError):  # a message is never lost to an encoding
                 sys.stdout.reconfigure(errors="backslashreplace")
-            with _warnings_in_one_line():
+            with _warnings_in_one_line(), in_lines():
                 code = function(**arguments) or 0
                 sys.stdout.flush()
         except typer.Exit:
@@ -241,6 +242,7 @@ def as_utf8(word):
 def read(source, quiet=False, **choice):
     """Return the points of a source, and say on stderr which column was taken for the labels if nobody said so."""
     from triscreen.datasets import read_points
+    from triscreen.datasets.table import look_like_ids
 
     for name in ("label", "names"):
         choice[name] = as_utf8(choice.get(name))
@@ -249,6 +251,9 @@ def read(source, quiet=False, **choice):
     guessed = points.label is not None and choice.get("label") is None and points.label.startswith("column")
     if guessed and not quiet:
         say(f"labels are {points.label} of {points.name} (--label takes another)")
+    for title in look_like_ids(points) if choice.get("features") is None else ():  # a model knows what it wants
+        text = f"column {title!r} of {points.name} tells rows apart, but is taken for a feature"
+        say(f"{text}: --drop {title} leaves it out", "warning")
     return points
 
 

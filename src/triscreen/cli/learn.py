@@ -69,7 +69,7 @@ def path(
     data: Data,
     output: Output = None,
     label: Label = None,
-    k: K = 10,
+    k: K = 5,
     triplets: Kind = Triplets.knn,
     comparisons: Comparisons = None,
     names: Names = None,
@@ -147,8 +147,9 @@ def path(
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
                                   screening=AUTO, max_seconds=clock.left(), checkpoint=folder)  # fmt: skip
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
-        gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
-               points.name, maps=report is not None, max_seconds=clock.left())  # fmt: skip
+        with silent(quiet):
+            gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
+                   points.name, maps=report is not None, max_seconds=clock.left())  # fmt: skip
         begun = None if problem.prior is None else prior
         found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
                               factor=scaling.factor_)  # fmt: skip
@@ -244,20 +245,25 @@ def fit(
     if lam is not None and lam_ratio is not None:
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
     import triscreen as ts
+    from triscreen.datasets.seals import seals
 
     rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
     scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
     learned, budget = Made(scaling.transform(points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names, cone.value)
     if dry_run:
-        plan = plan_of_fit(single, cv or 5, rounds, len(starts))
+        from triscreen.estimators.choosing import FEW
+        from triscreen.estimators.folds import repeats_of
+
+        looks = single and lam is None and lam_ratio is None and points.X.shape[1] > FEW
+        plan = plan_of_fit(single, cv or 5, rounds, len(starts), 1 if cv or single else repeats_of(points.y), looks)
         with about(points.name):
             prior = any(start is not None for start in starts)
             return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json, prior)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
-    given = {"lam": lam, "lam_ratio": 1e-3 if lam_ratio is None else lam_ratio, "prior": starts[0]}
+    given = {"lam": lam, "lam_ratio": "auto" if lam_ratio is None else lam_ratio, "prior": starts[0]}
     if rows is not None:
         metric = ts.ComparisonMetric(learned.X, **given, **shared)
     elif single:
@@ -267,6 +273,8 @@ def fit(
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             _fit(metric, learned, folder, clock)
+            if rows is not None:
+                metric.seals_ = seals(points.X, rows)  # evaluate knows them again
         ts.save(make_model(scaling, metric), output)
         late = not single and _out_of_time(metric.path_, max_seconds, _folds_left_out(metric))
         kept.keep |= late

@@ -50,7 +50,7 @@ def demo(
         )
     with silent(quiet):
         path = ts.solve_path(problem, ratio=0.8, tol=1e-4, screening=AUTO)  # what is irrelevant is the story
-    gather(path, problem, X, y, X_test, y_test, feature_names=digits.feature_names, source="digits")
+        gather(path, problem, X, y, X_test, y_test, feature_names=digits.feature_names, source="digits")
     write_report(path, output)
     if not quiet:
         Story(path).show()

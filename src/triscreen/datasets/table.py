@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +29,8 @@ class Points:
         The column that the labels are from, in words.
     row_names : list of str, or None
         The column ``names``.
+    label_name : str or None
+        The title of the column that the labels are from, where it has one.
 
     References
     ----------
@@ -48,6 +50,7 @@ class Points:
     name: str
     label: str | None = None
     row_names: list | None = None
+    label_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class Columns:
     features: list
     label: int | None
     names: int | None
+    classes: bool = True  # do the labels name classes? Otherwise they are carried along, whatever they are
 
 
 def _numbers(titles):
@@ -88,7 +92,7 @@ def columns_of(titles, n_columns, name, *, label, labelled, names, drop, feature
     chosen = _features_of(
         titles, n_columns, name, {key: c for key, c in roles.items() if c is not None}, drop, features
     )
-    return Columns(chosen, label, names)
+    return Columns(chosen, label, names, labelled)
 
 
 def _features_of(titles, n_columns, name, roles, drop, wanted):
@@ -167,13 +171,15 @@ def from_columns(titles, columns, name, choice):
 def of_table(X, y, row_names, roles, titles, name):
     """Return the points of a table, features already in one array."""
     where = None if roles.label is None else place(roles.label, titles)
-    labels = None if y is None else as_labels(y, name, where)
+    labels = None if y is None else as_labels(y, name, where, roles.classes)
     features = None if titles is None else [titles[column] for column in roles.features]
     row_names = None if row_names is None else [str(item) for item in row_names]
     first = X[:, 0]
     if features and not features[0].strip() and np.array_equal(first, first[0] + np.arange(len(X))):
         raise InputError(f"source={name!r}: its first column has no name and counts the rows, so drop it (drop 0)")
-    return make_points(X, labels, features, name, where, row_names)
+    titled = titles is not None and roles.label is not None
+    made = make_points(X, labels, features, name, where, row_names)
+    return replace(made, label_name=str(titles[roles.label]) if titled else None)
 
 
 def make_points(X, y, features, name, label=None, row_names=None):
@@ -200,8 +206,8 @@ def as_table(X, name):
         raise InputError(f"source={name!r} holds X of shape {X.shape}, which has no {lacks}: points are needed")
 
 
-def as_labels(y, name, where):
-    """Return labels as whole numbers or as text, or refuse what looks like measurements."""
+def as_labels(y, name, where, classes=True):
+    """Return labels as whole numbers or as text; those that are to name classes must not look like measurements."""
     if y.ndim != 1:
         raise InputError(f"source={name!r}: {where} holds labels of shape {y.shape}, one label per point is needed")
     if y.dtype.kind == "O" and not all(isinstance(value, str | bytes | int | float) for value in y):
@@ -213,13 +219,13 @@ def as_labels(y, name, where):
         if not np.isfinite(numbers).all():
             raise InputError(f"source={name!r}: {where} holds NaN or infinity, every point needs a label")
         if (numbers != np.floor(numbers)).any():
-            if len(values) > min(_CLASSES, len(y) / 2):
+            if classes and len(values) > min(_CLASSES, len(y) / 2):
                 raise InputError(
                     f"source={name!r}: {where} looks continuous ({len(values)} different values such as {values[0]}), "
                     "labels must name classes; say which column holds them"
                 )
             numbers = None
-    if len(values) == len(y) > 2:
+    if classes and len(values) == len(y) > 2:
         raise InputError(
             f"source={name!r}: {where} has a different value in every row, labels must name classes; say which column "
             "holds them"
@@ -227,6 +233,26 @@ def as_labels(y, name, where):
     if numbers is not None and np.abs(numbers).max() < 2**53:
         return numbers.astype(np.int64)[codes]
     return values.astype(str)[codes]
+
+
+# Titles of columns that tell rows apart: id, patient_id, "row number", customerID, uuid.
+_ID = re.compile(r"(?:^|[\W_])(?:id|ids|idx|index|uuid|guid|row|row[\W_]?number|nr)$", re.IGNORECASE)
+
+
+def look_like_ids(points):
+    """Return the titles (or numbers) of features that tell rows apart and measure nothing.
+
+    Whole numbers, each another one, under a title such as patient_id, or in the order of the rows.
+    """
+    found = []
+    for column in range(points.X.shape[1]):
+        values = points.X[:, column]
+        if len(values) < 5 or (values != np.floor(values)).any() or len(np.unique(values)) < len(values):
+            continue
+        title = None if points.feature_names is None else points.feature_names[column]
+        if (title is not None and _ID.search(title)) or (np.diff(values) == 1).all():
+            found.append(str(column) if title is None else title)
+    return found
 
 
 def is_number(cell):

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from typing import TypeVar, cast
 
@@ -23,6 +24,7 @@ from triscreen._utils.threads import deadline
 from triscreen._utils.validation import as_positive, shortened
 from triscreen.errors import InputError, Interrupted, OutOfTime
 from triscreen.estimators.callbacks import CallbackSupportMixin
+from triscreen.estimators.preprocessing import are_names, check_preprocessor, named_points, points_of
 from triscreen.problem.cones import components_of
 from triscreen.problem.losses import loss_of
 from triscreen.problem.units import LAMBDA
@@ -55,14 +57,14 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
 
         Parameters
         ----------
-        X : array or sparse matrix, shape (n, d)
+        X : array or sparse matrix, shape (n, d); or (n,) names of points, where there is a preprocessor
 
         Returns
         -------
         array, shape (n, len(components_))
         """
         check_is_fitted(self, "components_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        X = validate_data(self, self._formed(X), accept_sparse="csr", dtype=FLOATS, reset=False)
         return safe_sparse_dot(X, self.components_.astype(X.dtype).T, dense_output=True)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
@@ -71,7 +73,7 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         return self.components_.T @ self.components_
 
     def pair_distance(self, pairs: ArrayLike) -> np.ndarray:
-        """Return the learned distance of each pair; pairs: array (m, 2, d), or indices (m, 2) with a preprocessor."""
+        """Return the learned distance of each pair; pairs: array (m, 2, d), or names (m, 2) with a preprocessor."""
         check_is_fitted(self, "components_")
         pairs = self._tuples(pairs, 2, "pairs")
         return np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
@@ -86,15 +88,9 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         return self.pair_distance(pairs)
 
     def get_metric(self) -> Callable[..., float]:
-        """Return a function metric(u, v, squared=False), for whatever takes a callable metric."""
+        """Return a function metric(u, v, squared=False), for whatever takes a callable metric; it can be pickled."""
         check_is_fitted(self, "components_")
-        L = self.components_.T.copy()
-
-        def metric(u, v, squared=False):
-            z = (np.asarray(u, dtype=float) - np.asarray(v, dtype=float)) @ L
-            return float(z @ z) if squared else float(np.sqrt(z @ z))
-
-        return metric
+        return DistanceOfTwo(self.components_)
 
     # -- for the classes below ----------------------------------------------------------------------------------------
 
@@ -107,15 +103,19 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _formed(self, X):
+        """Return the points, where X is a list of their names and there is a preprocessor; otherwise X as it is."""
+        return points_of(self.preprocessor, X) if are_names(X, self.preprocessor) else X
+
     def _tuples(self, tuples, size, name):
-        """Return (m, size, d) points for tuples of points, or of indices where there is a preprocessor."""
+        """Return (m, size, d) points for tuples of points, or of their names where there is a preprocessor."""
         tuples = check_array(tuples, allow_nd=True, ensure_2d=False, dtype=None, input_name=name)
-        if tuples.ndim == 2 and getattr(self, "preprocessor", None) is not None:
-            points = self._dense(check_array(self.preprocessor, accept_sparse="csr", dtype=FLOATS))
-            tuples = points[as_indices(tuples, len(points), size, name)]
+        if tuples.ndim == 2 and self.preprocessor is not None:
+            points, rows = named_points(self.preprocessor, tuples, name)
+            tuples = self._dense(check_array(points, accept_sparse="csr", dtype=FLOATS))[rows]
         if tuples.ndim != 3 or tuples.shape[1] != size:
             raise InputError(
-                f"{name} has shape {tuples.shape}: it must have shape (m, {size}, d), or (m, {size}) with indices "
+                f"{name} has shape {tuples.shape}: it must have shape (m, {size}, d), or (m, {size}) with names "
                 "where there is a preprocessor"
             )
         if hasattr(self, "n_features_in_") and tuples.shape[2] != self.n_features_in_:
@@ -141,6 +141,7 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
 
     def _check_options(self):
         """Refuse what no other check sees, before any work."""
+        check_preprocessor(self.preprocessor)
         if self.callback is not None and not callable(self.callback):
             raise InputError(f"callback={self.callback!r}: callback must be a function of one argument, the state")
         if not isinstance(self.verbose, numbers.Integral | np.bool_) or self.verbose < 0:
@@ -168,14 +169,18 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
                 "more, or learn from fewer points"
             ) from None
 
-    def _set_solution(self, solution, components=None):
-        """Keep a solution's metric as components (made here where they are not known), and its proof."""
-        self.solution_ = solution
-        components = components_of(solution.M) if components is None else components
+    def _set_solution(self, solution, components):
+        """Keep a solution's metric as components, and its proof."""
+        self.solution_ = replace(solution)  # without its problem, which has the points
         self.components_ = components[: self.n_components]
         self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
         self.screening_ = solution.screening
+
+
+def components_in(problem, M):
+    """Return the components of a solution of this problem, by what is known of the span that it lies in."""
+    return components_of(M, basis=problem.basis if problem.prior is None else None)
 
 
 def scale_of_lambda(problem):
@@ -207,15 +212,20 @@ def watched_fit(fit: _Fit) -> _Fit:
     return cast(_Fit, watched)
 
 
-def as_indices(tuples, n_points, size, name):
-    """Return (m, size) whole numbers between 0 and n_points - 1."""
-    if tuples.ndim != 2 or tuples.shape[1] != size or tuples.dtype.kind not in "iu":
-        raise InputError(
-            f"{name} has shape {tuples.shape} and type {tuples.dtype}: (m, {size}) whole numbers, the rows of "
-            "the preprocessor, are needed"
-        )
-    bad = (tuples < 0) | (tuples >= n_points)
-    if bad.any():
-        row = int(np.argmax(bad.any(axis=1)))
-        raise InputError(f"{name}[{row}] is {tuples[row].tolist()}: indices must lie between 0 and {n_points - 1}")
-    return tuples
+class DistanceOfTwo:
+    """The learned distance as a function of two vectors."""
+
+    def __init__(self, components):
+        self.components = components.copy()
+
+    def __call__(self, u, v, squared=False):
+        """Return the distance of two points, vectors (d,) or rows (1, d); squared: its square."""
+        z = self.components @ (self._vector(u, "u") - self._vector(v, "v"))
+        return float(z @ z) if squared else float(np.sqrt(z @ z))
+
+    def _vector(self, x, name):
+        x = np.asarray(x, dtype=float)
+        dim = self.components.shape[1]
+        if x.shape not in ((dim,), (1, dim)):
+            raise InputError(f"{name} has shape {x.shape}: it must be a vector of {dim} features")
+        return x.reshape(dim)

@@ -7,10 +7,12 @@ walks the path of the chosen start only.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from triscreen.errors import convergence_warning
 from triscreen.estimators.starts import name_of
 from triscreen.selection import choose, choose_start
 
@@ -38,6 +40,8 @@ class Candidate:
         After so many folds; 0: never.
     before : tuple of int
         Columns of the rounds before: neighbours were chosen by the metric there.
+    cut : int
+        So many of its paths ended because time did.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Candidate:
     seconds: float = 0.0
     dropped: int = 0
     before: tuple = ()
+    cut: int = 0
 
     @property
     def start(self):
@@ -119,6 +124,22 @@ def choose_candidate(candidates, euclid, one_standard_error, with_euclid=True):
 
 def _is_identity(candidate):
     return isinstance(candidate.prior, str) and candidate.prior == "identity"
+
+
+def warn_of_cuts(candidates, n_folds, seconds):
+    """Warn where time ended paths of folds before they had seen their ratios: the choice is among what was seen."""
+    cut = sum(c.cut for c in candidates)
+    if not cut:
+        return
+    seen = np.concatenate([np.isfinite(c.scores[:, :, 0]).sum(axis=1) for c in candidates])
+    wanted = max(len(c.ratios) for c in candidates)
+    warnings.warn(
+        f"max_seconds={seconds}: time was over in {cut} of {len(candidates) * n_folds} paths of the folds, which saw "
+        f"{seen.min()} to {seen.max()} of {wanted} ratios; the choice is the best of these, and more time may find a "
+        "better one",
+        convergence_warning(),
+        stacklevel=5,
+    )
 
 
 def improvement(chosen, euclid):

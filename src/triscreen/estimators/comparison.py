@@ -6,21 +6,31 @@ import logging
 import numbers
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.errors import InputError
-from triscreen.estimators.base import FLOATS, MetricEstimator, as_indices, scale_of_lambda, watched_fit
+from triscreen.estimators.base import (
+    FLOATS,
+    MetricEstimator,
+    components_in,
+    scale_of_lambda,
+    watched_fit,
+)
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.choosing import PLAIN, Choice, as_ratio, held_out_comparisons, looks, ratio_by_folds
+from triscreen.estimators.preprocessing import named_points
 from triscreen.estimators.starts import check_start, make_start, scaled_start
 from triscreen.problem import Problem
 from triscreen.screening import Screening
+from triscreen.selection import comparison_error
 from triscreen.solvers import solve
 from triscreen.solvers.contract import Solver
 from triscreen.triplets import given_triplets
@@ -33,11 +43,20 @@ class ComparisonMetric(MetricEstimator):
 
     Parameters
     ----------
-    preprocessor : array, shape (n, d), optional
-        Points, for triplets that are given as indices.
+    preprocessor : array (n, d), sparse matrix, table or callable, optional
+        Points, for triplets that are given by name: rows of an array, entries of the index of a table that has one of
+        its own, or whatever a function takes, which gets each name once, in an array, and returns the points.
     prior : None, "identity", array or FrozenEstimator
         The metric to begin with and to stay close to, as for `TripletMetric`; here there are no classes for "within".
-    lam, lam_ratio, gamma, cone, tol, n_components, solver, screening, max_iter, max_seconds, n_jobs, memory_budget,
+    lam : float, "cv" or None
+        "cv": lam / lambda_max is the one that folds of the comparisons find best, as ``cv`` makes them. Otherwise as
+        for `TripletMetric`.
+    lam_ratio : float or "auto"
+        As for `TripletMetric`; "auto" holds out the comparisons of a fifth of the anchors.
+    cv : None, int or splitter
+        Folds of lam="cv". None, or a number: `ComparisonKFold` by item, five of them, so that no item is known on both
+        sides; a splitter sees the comparisons.
+    gamma, cone, tol, n_components, solver, screening, max_iter, max_seconds, n_jobs, memory_budget,
     callback, random_state, verbose :
         As for `TripletMetric`.
 
@@ -48,6 +67,13 @@ class ComparisonMetric(MetricEstimator):
         As for `TripletMetric`.
     n_triplets_, n_points_ : int
         Comparisons, and different points in them.
+    lam_ratio_ : float or None
+        The ratio; None where ``lam`` was a number.
+    ratios_ : array or None
+        Those that held-out comparisons were asked about; None where they were not.
+    cv_scores_ : array, shape (n_folds, n_ratios), or None
+        Shares of held-out comparisons in the right order; NaN where the walk of a fold ended early. One fold, where
+        lam_ratio="auto" looked.
 
     References
     ----------
@@ -67,11 +93,17 @@ class ComparisonMetric(MetricEstimator):
     (True, 0)
     """
 
+    # What is fitted, scored and predicted, not metadata, whatever its name.
+    __metadata_request__fit: ClassVar = {"triplets": UNUSED}
+    __metadata_request__score: ClassVar = {"triplets": UNUSED}
+    __metadata_request__predict: ClassVar = {"triplets": UNUSED}
+    __metadata_request__decision_function: ClassVar = {"triplets": UNUSED}
+
     def __init__(
         self,
         preprocessor: ArrayLike | None = None,
-        lam: float | None = None,
-        lam_ratio: float = 1e-3,
+        lam: float | str | None = None,
+        lam_ratio: float | str = "auto",
         gamma: float = 0.05,
         cone: str = "psd",
         prior: str | ArrayLike | BaseEstimator | None = None,
@@ -86,6 +118,7 @@ class ComparisonMetric(MetricEstimator):
         callback: Callable[[Any], object] | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        cv: Any = None,
     ) -> None:
         self.preprocessor = preprocessor
         self.lam = lam
@@ -104,6 +137,7 @@ class ComparisonMetric(MetricEstimator):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.cv = cv
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -120,9 +154,11 @@ class ComparisonMetric(MetricEstimator):
 
         Parameters
         ----------
-        triplets : array, shape (m, 3, d), or (m, 3) with indices into the preprocessor
-            Equal points are found and counted once.
-        y : ignored
+        triplets : array, shape (m, 3, d), or (m, 3) with names of the preprocessor's points
+            Equal points are found and counted once. Points of a comparison may coincide: then one of its distances is 0
+            in every metric.
+        y : array, shape (m,), optional
+            Answers: 1 where a is closer to b, -1 where it is closer to c. By default all are 1.
         sample_weight : array, shape (m,), optional
             Weights of the comparisons.
 
@@ -130,11 +166,16 @@ class ComparisonMetric(MetricEstimator):
         -------
         self
         """
-        lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
+        by_folds = isinstance(self.lam, str) and self.lam == "cv"
+        if isinstance(self.lam, str) and not by_folds:
+            raise InputError(f"lam={self.lam!r}: lam must be a positive number, 'cv', or None for lam_ratio")
+        lam, ratio = None if by_folds else as_positive(self.lam, "lam", none="lam_ratio"), as_ratio(self.lam_ratio)
         as_count(self.n_components, "n_components", none="all")
         check_start(self.prior, names=("identity",))
+        splitter = self._splitter()
         begin = time.perf_counter()
-        points, indices = self._points(triplets)
+        points, indices, origin = self._points(triplets)
+        indices = np.where((_answers(y, len(indices)) < 0)[:, None], indices[:, [0, 2, 1]], indices)
         if self.n_components is not None and self.n_components > points.shape[1]:
             raise InputError(f"n_components={self.n_components}: the points have {points.shape[1]} features")
         weights = sample_weight
@@ -143,22 +184,61 @@ class ComparisonMetric(MetricEstimator):
             if weights.shape == (len(indices),):  # a comparison without weight is none
                 indices, weights = indices[weights != 0], weights[weights != 0]
             weights = as_weights(weights, len(indices), "sample_weight")
-        limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
+        parts = list(splitter.split(origin[indices])) if by_folds else None
         with self._in_time(begin):
-            T, N = given_triplets(indices, weights), make_start(self.prior, points, None, self.cone)
-            self.prior_, self.prior_scale_ = scaled_start(N, points, T, self._loss(), self.n_jobs)
-            problem = Problem(points, T, self._loss(), self.cone, **limits, prior=self.prior_)
-            lam = lam if lam is not None else ratio * scale_of_lambda(problem)
-        self.n_features_in_ = points.shape[1]
-        self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, problem.triplets.n_points
+            problem, self.prior_, self.prior_scale_ = self._make_problem(points, indices, weights)
+            top = scale_of_lambda(problem)
+        self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(np.unique(origin[indices]))
         with telling(self, triplets, None, "iteration") as tell:
-            self._so_far = solve(problem, lam, callback=tell, **self._arguments(begin))
-            self._set_solution(self._so_far)
+            choice = Choice(ratio if lam is None else None)
+            if lam is None and (by_folds or ratio is None):
+                choice = self._choose(problem, points, indices, weights, begin, tell, parts)
+            self.lam_ratio_, self.ratios_, self.cv_scores_ = choice.ratio, choice.ratios, choice.scores
+            lam = lam if lam is not None else choice.ratio * top
+            self._so_far = solve(problem, lam, start=choice.M, callback=tell, **self._arguments(begin))
+            self._set_solution(self._so_far, components_in(problem, self._so_far.M))
             what = f"{self.n_triplets_:,} comparisons of {self.n_points_:,} points"
             _log.info(
                 "%s, lam %.4g, relative gap %.2g after %d iterations", what, self.lam_, self.rel_gap_, self.n_iter_
             )
         return self
+
+    def _make_problem(self, points, indices, weights):
+        """Return (the problem of comparisons, the prior that it has or None, its scale)."""
+        limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
+        T, N = given_triplets(indices, weights), make_start(self.prior, points, None, self.cone)
+        N, scale = scaled_start(N, points, T, self._loss(), self.n_jobs)
+        return Problem(points, T, self._loss(), self.cone, **limits, prior=N), N, scale
+
+    def _choose(self, problem, points, indices, weights, begin, tell, parts):
+        """Return the `Choice` of lam / lambda_max by folds (None: by comparisons held out, where that is worth it)."""
+        if parts is None:
+            part = held_out_comparisons(indices) if looks(problem) else None
+            if part is None:
+                return Choice(PLAIN)
+            parts = [part]
+
+        def maker(train):
+            some = None if weights is None else weights[train]
+            return lambda: self._make_problem(points, indices[train], some)[0]
+
+        def judge(k, L):
+            return 1 - comparison_error(points @ L[: self.n_components].T, indices[parts[k][1]])
+
+        makers = [maker(train) for train, _ in parts]
+        found = ratio_by_folds(makers, judge, 2 if len(parts) > 1 else 1, self._arguments(begin), tell)
+        _log.info("lam/lambda_max %.3g by %d folds", found.ratio, len(parts))
+        return found
+
+    def _splitter(self):
+        """Return what makes the folds of lam="cv"."""
+        if self.cv is None:
+            return ComparisonKFold(5, by="item", random_state=0)
+        if isinstance(self.cv, numbers.Integral) and self.cv > 1:
+            return ComparisonKFold(int(self.cv), by="item", random_state=0)
+        if not hasattr(self.cv, "split") or isinstance(self.cv, str):
+            raise InputError(f"cv={shortened(self.cv)}: cv must be a number of folds, at least 2, or a splitter")
+        return self.cv
 
     def decision_function(self, triplets: ArrayLike) -> np.ndarray:
         """Return d(a, c) - d(a, b) by the learned metric: positive where a is closer to b."""
@@ -172,32 +252,69 @@ class ComparisonMetric(MetricEstimator):
         return np.where(self.decision_function(triplets) > 0, 1, -1)
 
     def score(self, triplets: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of triplets in the right order."""
-        return float(np.average(self.predict(triplets) > 0, weights=sample_weight))
+        """Return the share of triplets in the right order; y: the answers, as for `fit`, by default all 1."""
+        decided = self.decision_function(triplets)
+        return float(np.average(decided * _answers(y, len(decided)) > 0, weights=sample_weight))
+
+    def fit_transform(self, triplets: ArrayLike, y: ArrayLike | None = None) -> np.ndarray:
+        """Refuse: what is fitted are comparisons, what is transformed are points."""
+        raise InputError("ComparisonMetric has no fit_transform: fit comparisons, then transform points")
 
     def _points(self, triplets):
-        """Return (points, indices) of the comparisons, or refuse them."""
+        """Return (points, indices of the comparisons, the first copy of each point), or refuse them."""
         if self.preprocessor is None:
             tuples = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=FLOATS, input_name="triplets")
             if tuples.ndim != 3 or tuples.shape[1] != 3:
                 raise InputError(
-                    f"triplets has shape {tuples.shape}: it must have shape (m, 3, d), or (m, 3) with indices where "
+                    f"triplets has shape {tuples.shape}: it must have shape (m, 3, d), or (m, 3) with names where "
                     "there is a preprocessor"
                 )
-            flat = tuples.reshape(-1, tuples.shape[2]).astype(float)
-            points, inverse = np.unique(flat, axis=0, return_inverse=True)
-            indices = inverse.reshape(-1, 3)
-        else:
-            points = self._dense(validate_data(self, self.preprocessor, accept_sparse="csr", dtype=FLOATS)).astype(
-                float
+            points, inverse = np.unique(tuples.reshape(-1, tuples.shape[2]).astype(float), axis=0, return_inverse=True)
+            self.n_features_in_ = points.shape[1]
+            return _told_apart(points, inverse.reshape(-1, 3))
+        names = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=None, input_name="triplets")
+        if names.ndim != 2 or names.shape[1] != 3:
+            raise InputError(
+                f"triplets has shape {names.shape}: it must have shape (m, 3), rows of the preprocessor or other names"
             )
-            tuples = check_array(triplets, allow_nd=True, ensure_2d=False, dtype=None, input_name="triplets")
-            indices = as_indices(tuples, len(points), 3, "triplets")
+        points, indices = named_points(self.preprocessor, names, "triplets")
+        points = self._dense(validate_data(self, points, accept_sparse="csr", dtype=FLOATS)).astype(float)
         same = (indices[:, 0] == indices[:, 1]) | (indices[:, 0] == indices[:, 2]) | (indices[:, 1] == indices[:, 2])
         if same.any():
             row = int(np.argmax(same))
             raise InputError(f"triplets[{row}] has the same point twice: a comparison needs three different points")
-        return points, indices
+        return points, indices, np.arange(len(points))
+
+
+def _told_apart(points, indices):
+    """Return (points, indices) in which no row has a point twice, and the first copy of each point.
+
+    Things that differ may have the same features: the second one of a row, and the third, stand for a copy.
+    """
+    a, b, c = indices.T
+    copy = np.zeros(indices.shape, dtype=int)
+    copy[:, 1] = b == a
+    copy[:, 2] = (c == a).astype(int) + (c == b)
+    found, rows = np.unique(copy * len(points) + indices, return_inverse=True)
+    origin = found % len(points)
+    return points[origin], rows.reshape(-1, 3), origin
+
+
+def _answers(y, n):
+    """Return the answers to n comparisons, 1 or -1 each."""
+    if y is None:
+        return np.ones(n)
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if y.shape != (n,):
+        raise InputError(f"y has shape {y.shape}: one answer for each of the {n} comparisons is needed")
+    right = np.isin(y, (1, -1)) if y.dtype.kind in "iuf" else np.zeros(n, dtype=bool)
+    if not right.all():
+        row = int(np.argmin(right))
+        raise InputError(
+            f"y[{row}] is {y[row].item()!r}: answers must be 1 (a is closer to b) or -1 (a is closer to c); without y "
+            "all are 1"
+        )
+    return y.astype(float)
 
 
 def _is_seed(value):

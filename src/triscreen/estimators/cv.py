@@ -19,17 +19,19 @@ from sklearn.metrics import check_scoring
 from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
+from triscreen._utils.progress import stage
 from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
 from triscreen.errors import ConvergenceWarning, InputError, OutOfTime
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
-from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table
+from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table, warn_of_cuts
 from triscreen.estimators.certified import TOL, certified_choice, dense
 from triscreen.estimators.folds import make_folds, named
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
-from triscreen.estimators.starts import check_start, make_start, moved
+from triscreen.estimators.scaling import warn_of_scales
+from triscreen.estimators.starts import check_start, knows_no_scale, make_start, moved
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
@@ -59,7 +61,7 @@ class TripletMetricCV(LabelledMetric):
     Parameters
     ----------
     n_neighbors, triplets, gamma, cone, neighbors, rounds, n_components, solver, screening, max_iter, n_jobs,
-    memory_budget, random_state :
+    memory_budget, random_state, preprocessor :
         As for `TripletMetric`. With rounds > 1 there is a further candidate beside the start and ratio that were
         chosen: neighbours chosen again by the metric learned there (in each fold by its own), and the path that they
         give; if that one is chosen, a next round, until neighbours repeat.
@@ -168,7 +170,7 @@ class TripletMetricCV(LabelledMetric):
         gamma: float = 0.05,
         cone: str = "psd",
         neighbors: str = "prior",
-        tol: float = 1e-3,
+        tol: float = 1e-4,
         rounds: int = 1,
         certify: float | None = None,
         n_components: int | None = None,
@@ -182,6 +184,7 @@ class TripletMetricCV(LabelledMetric):
         callback: Callable[[Any], object] | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        preprocessor: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.triplets = triplets
@@ -209,6 +212,7 @@ class TripletMetricCV(LabelledMetric):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.preprocessor = preprocessor
 
     @with_callbacks
     @watched_fit
@@ -274,6 +278,8 @@ class TripletMetricCV(LabelledMetric):
                 chosen, column = choice()
                 if chosen is not starts[-1]:
                     break
+            if chosen is None or knows_no_scale(chosen.prior):
+                warn_of_scales(X)
             self._keep(chosen or starts[0], chosen, column, euclid)
             self.candidates_ = table(starts, euclid)
             if eps is None:
@@ -281,6 +287,7 @@ class TripletMetricCV(LabelledMetric):
             else:
                 chosen, wanted = self._certify(eps, starts, chosen, euclid, *how)
             self._learn_all(chosen, wanted, *how)
+            warn_of_cuts(starts, len(folds), self.max_seconds)
         del self._given, self._near
         return self
 
@@ -307,17 +314,20 @@ class TripletMetricCV(LabelledMetric):
                 candidate.seconds += time.perf_counter() - since
                 continue
             try:
+                stage(f"fold {k + 1}/{n_folds} {candidate.name}")
                 with named(k, train):
                     judge = partial(self._score, data=data)
-                    _, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
+                    path, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
             except OutOfTime:
                 if self._so_far is None:
                     raise
+                candidate.cut += 1
                 continue  # without scores
             finally:
                 candidate.seconds += time.perf_counter() - since
                 left -= 1
             candidate.scores[k, : len(scores)] = np.reshape(scores, (-1, 2))
+            candidate.cut += path.stopped_by == "max_seconds"
             _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
                       candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
         return self._score(np.eye(X.shape[1]), data, whole=True)
@@ -467,6 +477,7 @@ class TripletMetricCV(LabelledMetric):
             M = N if N is not None else np.ones(X.shape[1]) if self.cone == "diagonal" else np.eye(X.shape[1])
             self._set_solution(_without_learning(M, self.tol), _components(M, X.shape[1]))
             return
+        stage("all points")
         data = (X, y, weights, begin, 1, tell)
         path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=ratios)[0]
         self.n_rounds_, self.n_triplets_ = 1 + len(chosen.before), path.n_triplets
@@ -525,6 +536,7 @@ class TripletMetricCV(LabelledMetric):
             return bool(callback(state) or done())
 
         if losses:  # what a checkpoint has
+            stage(kept=len(losses))
             path = solve_path(problem, lambdas=lambdas, n_lambdas=len(losses), **arguments)
             scores += [judge(path.components(t)) for t in wanted[: np.searchsorted(wanted, len(path))] if judge]
         if not done():

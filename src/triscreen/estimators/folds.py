@@ -44,8 +44,12 @@ def make_folds(cv, X, y, groups):
 def _many_folds(y):
     """Return the folds where none are asked for."""
     most = int(np.unique(y, return_counts=True)[1].max())
-    repeats = int(np.clip(np.ceil(_PREDICTIONS / len(y)), 1, _REPEATS))
-    return RepeatedStratifiedKFold(n_splits=max(2, min(5, most)), n_repeats=repeats, random_state=0)
+    return RepeatedStratifiedKFold(n_splits=max(2, min(5, most)), n_repeats=repeats_of(y), random_state=0)
+
+
+def repeats_of(y):
+    """Return how often folds are repeated where none are asked for."""
+    return int(np.clip(np.ceil(_PREDICTIONS / len(y)), 1, _REPEATS))
 
 
 @contextmanager

@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from triscreen._utils.extras import wanted
+from triscreen.errors import InputError
+from triscreen.estimators.affine import n_features, operations_of
 
 
-def to_onnx(estimator: BaseEstimator, dtype: DTypeLike = np.float32) -> Any:
-    """Return ``estimator.transform`` as an ONNX model: input "X" (n, d), output "transformed" (n, n_components).
+def to_onnx(model: BaseEstimator, dtype: DTypeLike = np.float32) -> Any:
+    """Return ``model.transform`` as an ONNX model: input "X" (n, d), output "transformed" (n, n_components).
 
     Parameters
     ----------
-    estimator : TripletMetric, TripletMetricCV or ComparisonMetric
-        That was fitted.
+    model : estimator or Pipeline
+        A fitted metric, or a pipeline of scalers (ours or scikit-learn's), PCA or TruncatedSVD and a metric, such as
+        ``triscreen fit`` writes: scaling goes along.
     dtype : numpy.float32 or numpy.float64
         Of input and output.
 
@@ -42,18 +44,25 @@ def to_onnx(estimator: BaseEstimator, dtype: DTypeLike = np.float32) -> Any:
     onnx = wanted("onnx", "models for elsewhere", "onnx")
     TensorProto, checker, helper, numpy_helper = onnx.TensorProto, onnx.checker, onnx.helper, onnx.numpy_helper
 
-    check_is_fitted(estimator)
-    kind = TensorProto.FLOAT if np.dtype(dtype) == np.float32 else TensorProto.DOUBLE
-    L = estimator.components_
+    kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float64): TensorProto.DOUBLE}
+    if np.dtype(dtype) not in kinds:
+        raise InputError(f"dtype={dtype!r}: dtype must be float32 or float64")
+    kind, operations = kinds[np.dtype(dtype)], operations_of(model)
+    nodes, arrays, before, width = [], [], "X", n_features(model)
+    for number, (name, array) in enumerate(operations):
+        after = "transformed" if number == len(operations) - 1 else f"after_{number}"
+        nodes.append(helper.make_node(name, [before, f"array_{number}"], [after]))
+        arrays.append(numpy_helper.from_array(np.ascontiguousarray(array.astype(dtype)), f"array_{number}"))
+        before, width = after, array.shape[-1]
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["X", "L"], ["transformed"])],
-        type(estimator).__name__,
-        [helper.make_tensor_value_info("X", kind, [None, L.shape[1]])],
-        [helper.make_tensor_value_info("transformed", kind, [None, L.shape[0]])],
-        [numpy_helper.from_array(np.ascontiguousarray(L.T.astype(dtype)), "L")],
+        nodes,
+        type(model).__name__,
+        [helper.make_tensor_value_info("X", kind, [None, n_features(model)])],
+        [helper.make_tensor_value_info("transformed", kind, [None, width])],
+        arrays,
     )
-    model = helper.make_model(
+    made = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 13)], producer_name="triscreen", ir_version=8
     )
-    checker.check_model(model)
-    return model
+    checker.check_model(made)
+    return made

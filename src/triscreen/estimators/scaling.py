@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,9 +11,28 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from triscreen._utils.validation import as_choice
-from triscreen.errors import InputError
+from triscreen.errors import InputError, ScaleWarning
 
 SCALINGS = ("none", "minmax", "standard", "libsvm")
+
+
+# Where half of the features have together less than this share of the variance, the others decide alone.
+_NOTHING = 1e-3
+
+
+def warn_of_scales(X):
+    """Warn where features are of such different sizes that half of them hardly enter any distance."""
+    variances = np.sort(X.var(axis=0))
+    variances = variances[variances > 0]
+    least = variances[: (len(variances) + 1) // 2].sum()
+    if len(variances) > 1 and least < _NOTHING * variances.sum():
+        warnings.warn(
+            f"half of the {len(variances)} features that vary have together {least / variances.sum():.1g} of the "
+            "variance, so that the others alone decide who is a neighbour: scale them first (a pipeline with "
+            "ts.Scaling() or StandardScaler), or begin with prior='within'",
+            ScaleWarning,
+            stacklevel=4,
+        )
 
 
 class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -80,6 +100,12 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Return (X - shift_) * factor_."""
+        """Return (X - shift_) * factor_, computed in float64; float32 stays float32."""
         check_is_fitted(self)
-        return (validate_data(self, X, dtype=np.float64, reset=False) - self.shift_) * self.factor_
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return ((X - self.shift_) * self.factor_).astype(X.dtype, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

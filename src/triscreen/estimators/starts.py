@@ -45,6 +45,11 @@ def check_start(prior, name="prior", names=NAMES):
         raise InputError(f"{name}={shortened(prior)}: it must be {known} in a sklearn.frozen.FrozenEstimator")
 
 
+def knows_no_scale(prior):
+    """Does a start measure with features as they are, however different their sizes?"""
+    return prior is None or (isinstance(prior, str) and prior == "identity")
+
+
 def name_of(prior):
     """Return what a table calls a start."""
     if prior is None:

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from triscreen.errors import InputError
 from triscreen.estimators import ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
+from triscreen.estimators.preprocessing import savable
 from triscreen.path import Path
 from triscreen.screening import Screening
 from triscreen.solvers import Solution
@@ -40,15 +41,16 @@ def to_arrays(estimator):
     meta["requests"] = _requests(estimator)
     parameters = estimator.get_params(deep=False)
     left = [name for name in _CODE if not isinstance(parameters.get(name), _NUMBERS)]
+    if parameters.get("preprocessor") is not None:
+        parameters["preprocessor"] = savable(parameters["preprocessor"])
+        left += ["preprocessor"] * (parameters["preprocessor"] is None)
     parameters = {name: value for name, value in parameters.items() if name not in (*left, *_RUN)}
     if left:
         warnings.warn(
-            f"{', '.join(left)}: not saved, because it is code and not numbers; what is loaded has the default there",
+            f"{', '.join(left)}: not saved, because it is not numbers alone; what is loaded has the default there",
             UserWarning,
             stacklevel=4,
         )
-    if hasattr(parameters.get("preprocessor"), "to_numpy"):
-        parameters["preprocessor"] = parameters["preprocessor"].to_numpy()
     for kind, values in (("parameters", parameters), ("attributes", _fitted(estimator))):
         for name, value in values.items():
             if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":

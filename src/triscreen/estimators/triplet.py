@@ -14,19 +14,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from triscreen._utils.threads import single_threaded_blas
+from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
-from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
+from triscreen.estimators.base import FLOATS, MetricEstimator, components_in, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.choosing import PLAIN, Choice, as_ratio, held_out_points, looks, ratio_by_folds
 from triscreen.estimators.graphs import given_neighbours
-from triscreen.estimators.starts import check_start, make_start, moved, scaled_start
+from triscreen.estimators.scaling import warn_of_scales
+from triscreen.estimators.starts import check_start, knows_no_scale, make_start, moved, scaled_start
 from triscreen.problem import Problem
-from triscreen.problem.cones import components_of
 from triscreen.screening import Screening
+from triscreen.selection import vote_scores
 from triscreen.solvers import solve
 from triscreen.solvers.contract import Solver
 from triscreen.triplets.labelled import KINDS, labelled_triplets
+from triscreen.triplets.pairs import product
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +51,14 @@ class LabelledMetric(MetricEstimator):
         as_choice(self.neighbors, "neighbors", ("prior", "euclid"))
         n_components = as_count(self.n_components, "n_components", none="all")
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2, multi_output=False, y_numeric=False
+            self,
+            self._formed(X),
+            y,
+            accept_sparse="csr",
+            dtype=FLOATS,
+            ensure_min_samples=2,
+            multi_output=False,
+            y_numeric=False,
         )
         check_classification_targets(y)
         if n_components is not None and n_components > X.shape[1]:
@@ -87,8 +97,11 @@ class TripletMetric(LabelledMetric):
     lam : float, optional
         Strength of regularisation. By default ``lam_ratio`` times the problem's lambda_max, which means the same for
         any number and scale of points.
-    lam_ratio : float
-        1e-3 is good on most data without tuning; `TripletMetricCV` chooses it.
+    lam_ratio : float or "auto"
+        "auto": 1e-3, which is good on most data without tuning. With more than 64 features (in the span of the points)
+        a fifth of the points is held out first, and the ratio is that where their score stops rising on a walk down
+        from 0.3: smaller ones would take most of the time and are no better there. `TripletMetricCV` chooses with more
+        care.
     gamma : float
         Width of the smoothed hinge; 0: the hinge.
     cone : {"psd", "diagonal"}
@@ -117,6 +130,8 @@ class TripletMetric(LabelledMetric):
         Nothing is random here.
     verbose : int
         1: a line per round on stderr, and a bar where that is a terminal; 2: per iteration, too.
+    preprocessor : array (n, d), sparse matrix, table or callable, optional
+        Points, for X that is a list of names, as for `ComparisonMetric`.
 
     Attributes
     ----------
@@ -125,6 +140,10 @@ class TripletMetric(LabelledMetric):
     lam_, n_iter_, dual_gap_, rel_gap_, converged_, screening_ :
         Of the solution (of the last round).
     solution_ : Solution
+    lam_ratio_ : float or None
+        The ratio; None where ``lam`` was given.
+    ratios_, held_out_scores_ : array or None
+        Those that held-out points were asked about, and their answers; None where they were not.
     n_rounds_, n_triplets_ : int
     prior_ : array or None
         The prior as it was used, scaled; None: there was none.
@@ -155,7 +174,7 @@ class TripletMetric(LabelledMetric):
         n_neighbors: int = 5,
         triplets: str = "knn",
         lam: float | None = None,
-        lam_ratio: float = 1e-3,
+        lam_ratio: float | str = "auto",
         gamma: float = 0.05,
         cone: str = "psd",
         prior: str | ArrayLike | BaseEstimator | None = None,
@@ -172,6 +191,7 @@ class TripletMetric(LabelledMetric):
         callback: Callable[[Any], object] | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        preprocessor: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.triplets = triplets
@@ -193,6 +213,7 @@ class TripletMetric(LabelledMetric):
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
+        self.preprocessor = preprocessor
 
     @with_callbacks
     @watched_fit
@@ -208,7 +229,7 @@ class TripletMetric(LabelledMetric):
 
         Parameters
         ----------
-        X : array or sparse matrix, shape (n, d)
+        X : array or sparse matrix, shape (n, d); or (n,) names of points, where there is a preprocessor
         y : array, shape (n,)
             Labels.
         sample_weight : array, shape (n,), optional
@@ -220,18 +241,23 @@ class TripletMetric(LabelledMetric):
         -------
         self
         """
-        lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_positive(self.lam_ratio, "lam_ratio")
+        lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_ratio(self.lam_ratio)
         begin = time.perf_counter()
         check_start(self.prior)
         X, y, weights = self._check(X, y, sample_weight)
+        if knows_no_scale(self.prior):
+            warn_of_scales(X)
         given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
-            self._set_solution(self._last_round(X, y, weights, given, lam, ratio, begin, tell))
+            self._set_solution(*self._last_round(X, y, weights, given, lam, ratio, begin, tell))
         return self
 
     def _last_round(self, X, y, weights, given, lam, ratio, begin, tell):
-        """Learn and choose neighbours again, as often as that is wanted and changes them; return the last solution."""
-        N, solution, before = make_start(self.prior, X, y, self.cone), None, None
+        """Learn and choose neighbours again, as often as that is wanted and changes them.
+
+        Return the last solution and its components.
+        """
+        N, solution, L, before = make_start(self.prior, X, y, self.cone), None, None, None
         Z = self._first_space(X, N, self.prior)
         Z = X if Z is None else Z
         for number in range(1, self.rounds + 1):
@@ -241,20 +267,52 @@ class TripletMetric(LabelledMetric):
                     if number > 1 and T.same_as(before):
                         break
                     problem, self.prior_, self.prior_scale_ = self._make_problem(X, T, N)
-                    wanted = lam if lam is not None else ratio * scale_of_lambda(problem)
+                    if number == 1:
+                        choice = self._choose(problem, X, y, weights, given, lam, ratio, begin, tell)
+                    wanted = lam if lam is not None else choice.ratio * scale_of_lambda(problem)
             except OutOfTime:
                 if solution is None:
                     raise
                 break
-            start = None if solution is None else solution.M
+            start = choice.M if solution is None else solution.M
             solution = self._so_far = solve(problem, wanted, start=start, callback=tell, **self._arguments(begin))
             self.n_rounds_, self.n_triplets_, before = number, T.n_triplets, T
+            L = components_in(problem, solution.M)
             _log.info("round %d: %s triplets, lam %.4g, relative gap %.2g after %d iterations",
                       number, f"{T.n_triplets:,}", solution.lam, solution.rel_gap, solution.n_iter)  # fmt: skip
             if not solution.M.any() or solution.stopped_by in ("callback", "max_seconds"):
                 break  # a metric of zero has no neighbours
-            Z = X @ components_of(solution.M).T
-        return solution
+            Z = X @ L.T
+        self.lam_ratio_ = choice.ratio
+        self.ratios_, self.held_out_scores_ = choice.ratios, None if choice.scores is None else choice.scores[0]
+        return solution, L
+
+    def _choose(self, problem, X, y, weights, given, lam, ratio, begin, tell):
+        """Return lam / lambda_max as a `Choice`: by the user, what is always good, or by held-out points."""
+        if lam is not None or ratio is not None:
+            return Choice(ratio if lam is None else None)
+        parts = held_out_points(y) if looks(problem) else None
+        if parts is None:
+            return Choice(PLAIN)
+        train, test = parts
+
+        def make():
+            N = make_start(self.prior, X[train], y[train], self.cone)
+            Z = self._first_space(X[train], N, self.prior)
+            near = None if given is None else given.part(train)
+            T = self._make_triplets(
+                X[train] if Z is None else Z, y[train], None if weights is None else weights[train], near
+            )
+            return self._make_problem(X[train], T, N)[0]
+
+        def judge(_, L):
+            Z, Z_test = (product(part, L.T, Threads(self.n_jobs)) for part in (X[train], X[test]))
+            return vote_scores(Z, y[train], Z_test, y[test], 3, self.n_jobs)[0]
+
+        found = ratio_by_folds([make], judge, 1, self._arguments(begin), tell)
+        _log.info("lam/lambda_max %.3g by %d held-out points, of %s with the scores %s", found.ratio, len(test),
+                  found.ratios, found.scores)  # fmt: skip
+        return found
 
 
 def _as_point_weights(weights, n_points):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from numpy.typing import ArrayLike
 
 from triscreen._utils.checkpoint import Checkpoint
-from triscreen._utils.progress import progress
+from triscreen._utils.progress import Stage, progress
 from triscreen._utils.threads import deadline, single_threaded_blas
 from triscreen._utils.validation import as_count, as_positive
 from triscreen.errors import Interrupted, OutOfTime, convergence_warning, interruptible
@@ -187,6 +187,9 @@ def solve_path(
                 rows, state = store.accepted
                 if state is not None:
                     restore(walk, state, checkpoint)
+            if rows:
+                show(Stage(kept=len(rows) - 1))
+                show(_state(problem, rows, grid))
             ended = grid.ends(rows) if rows else None
             while ended is None:
                 lam = grid.next(rows)

@@ -322,7 +322,7 @@ class Path(Columns, Plots, EachPoint, Verified):
         if len(near) < 2 or best.converged or problem is None or not problem.triplets.lists_triplets:
             return best
         mixed = self._mixture(lam, near, problem)
-        return mixed if mixed.gap + mixed.rounding < best.gap + best.rounding else best
+        return (mixed if mixed.gap + mixed.rounding < best.gap + best.rounding else best).knowing(problem)
 
     def _mixture(self, lam, near, problem):
         """Return the metric between two rows that stands for lam, evaluated over all triplets."""
@@ -361,7 +361,7 @@ class Path(Columns, Plots, EachPoint, Verified):
             screening=row.events,
             smoothing=row.smoothing,
             floor=row.floor,
-        )
+        ).knowing(self._problem)
 
     def _check_lam(self, lam):
         """Return a lambda between the ends of the path."""

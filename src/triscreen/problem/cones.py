@@ -245,7 +245,7 @@ class Diagonal(Cone):
             raise InputError(f"{name} has the diagonal entry {M.min():.3g}: the entries must not be negative")
 
 
-def components_of(M=None, factor=None):
+def components_of(M=None, factor=None, basis=None):
     """Return L with L'L = M, one row per direction: the most important first, signs fixed, never less than one row.
 
     Parameters
@@ -254,6 +254,8 @@ def components_of(M=None, factor=None):
         A matrix (d, d), or the vector (d,) of a diagonal one.
     factor : array, shape (d, r)
         F with F F' = M instead, which is quicker.
+    basis : array, shape (d, s), optional
+        Of a span outside of which M is known to be zero, where s is smaller than d.
     """
     if M is not None and M.ndim == 1:
         order = np.argsort(-M, kind="stable")[: max(1, np.count_nonzero(M))]
@@ -261,8 +263,9 @@ def components_of(M=None, factor=None):
         L[np.arange(len(order)), order] = np.sqrt(M[order])
         return L
     if factor is None:
-        values, vectors = np.linalg.eigh(M)
+        values, vectors = np.linalg.eigh(M if basis is None else basis.T @ M @ basis)
         lengths, vectors = np.sqrt(np.maximum(values[::-1], 0.0)), vectors[:, ::-1]
+        vectors = vectors if basis is None else basis @ vectors
     elif factor.shape[1]:
         vectors, lengths, _ = np.linalg.svd(factor, full_matrices=False)
     else:

@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike
 
-from triscreen._utils.progress import silent
+from triscreen._utils.progress import progress, silent
 from triscreen._utils.threads import deadline
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError, OutOfTime
@@ -102,12 +102,14 @@ def gather(
     )
     facts, sample = _with_classes(facts, y)
     facts, error = _with_error(facts, X, y, X_test, y_test, comparisons_test)
-    facts = _with_frames(facts, path, X[sample], error, end)
-    if error is not None and problem.triplets.lists_triplets:
-        facts = _with_band(facts, path, problem, (X, y, X_test, y_test), comparisons_test, end)
-    triplets = problem.triplets
-    if maps and len(path) > 1 and triplets.lists_triplets and triplets.n_triplets < _MOST:
-        facts = _with_maps(facts, path, problem, end)
+    with progress("facts") as show:
+        facts = _with_frames(facts, path, X[sample], error, end, show)
+        if error is not None and problem.triplets.lists_triplets:
+            show("what the error is at least and at most")
+            facts = _with_band(facts, path, problem, (X, y, X_test, y_test), comparisons_test, end)
+        triplets = problem.triplets
+        if maps and len(path) > 1 and triplets.lists_triplets and triplets.n_triplets < _MOST:
+            facts = _with_maps(facts, path, problem, end, show)
     path.facts = facts
     return facts
 
@@ -135,7 +137,7 @@ def _with_error(facts, X, y, X_test, y_test, comparisons_test):
     return facts, None
 
 
-def _with_frames(facts, path, X, error, end):
+def _with_frames(facts, path, X, error, end, show):
     """Return facts with views of the points X and errors at some lambdas, as many as there is time for."""
     left_out = list(facts.left_out)
     if error is not None and time.perf_counter() >= end:
@@ -148,6 +150,7 @@ def _with_frames(facts, path, X, error, end):
         views[t] = _flat(X @ L.T)
         if error is not None:
             errors[t] = error(L)
+        show(f"errors and pictures of {len(views)} of {len(wanted)} lambdas")
     if len(views) < len(wanted):
         left_out.append(f"{len(wanted) - len(views)} of the {len(wanted)} lambdas to show")
     frames, first = np.array(sorted(views)), _flat(X)
@@ -183,7 +186,7 @@ def _turned_one_by_one(views, last):
     return turned
 
 
-def _with_maps(facts, path, problem, end):
+def _with_maps(facts, path, problem, end, show):
     """Return facts with what screening can prove from some of the solutions, as many as there is time for."""
     few = problem.triplets.n_triplets >= _MANY
     wanted = 1 + _spread(len(path) - 1, _FEW_STOPS if few else _STOPS)
@@ -195,6 +198,7 @@ def _with_maps(facts, path, problem, end):
         ranges = screening_maps.range_map(problem, path, [t])
         if time.perf_counter() < end:  # otherwise its solves may have been cut short
             done[t] = rates, dynamic[0], ranges[0]
+        show(f"what spheres prove at {len(done)} of {len(wanted)} lambdas")
     if len(done) < len(wanted):
         missing = f"{len(wanted) - len(done)} of the {len(wanted)} lambdas of the maps"
         facts = replace(facts, left_out=[*facts.left_out, missing])

@@ -188,7 +188,7 @@ def _solution(problem, solved, tol, monitor):
         screening=monitor.events,
         smoothing=problem.loss.gamma if monitor.best is None else monitor.best.sums.smoothing,
         floor=solved.proof.floor,
-    )
+    ).knowing(problem)
 
 
 def advice(solution):

@@ -169,6 +169,52 @@ class Solution(Gap):
         """The optimal metric lies within this distance of M: sqrt(2 (gap + rounding) / lam)."""
         return float(np.sqrt(2 * (self.gap + self.rounding) / self.lam))
 
+    def margins(self, problem=None):
+        """Return d(i, l)^2 - d(i, j)^2 under M for every triplet, in the order of ``problem.triplets.indices()``.
+
+        Parameters
+        ----------
+        problem : Problem, optional
+            By default the one that was solved; a solution from a file, or an estimator's, does not know it.
+
+        Examples
+        --------
+        >>> import triscreen as ts
+        >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [1.0, 2.1]]
+        >>> problem = ts.Problem(X, ts.given_triplets([[0, 1, 2], [3, 2, 1]]))
+        >>> sol = ts.solve(problem, lam=0.01)
+        >>> sol.margins().round(2).tolist(), sol.zones().tolist()
+        ([1.0, 1.1], [0, 2])
+        """
+        from triscreen.solvers.one_by_one import check_problem, margins
+
+        return margins(check_problem(self._problem, problem), self.M)
+
+    def alpha(self, problem=None):
+        """Return the dual variable of every triplet, between 0 and 1, by its margin and the smoothing of the solve."""
+        short = 1.0 - self.margins(problem)
+        return np.clip(short / self.smoothing, 0.0, 1.0) if self.smoothing > 0 else (short > 0).astype(float)
+
+    def zones(self, problem=None):
+        """Return what is proven of every triplet at the optimum, which lies within `radius` of M.
+
+        1 (L): its margin is below 1 - gamma, its alpha is 1. 2 (R): its margin is above 1, its alpha is 0, the optimum
+        is the same without it. 0: the radius is too large to tell.
+        """
+        from triscreen.solvers.one_by_one import check_problem, zones
+
+        return zones(check_problem(self._problem, problem), self.M, self.radius)
+
+    _problem = None
+
+    def knowing(self, problem):
+        """Return this solution, with the problem that it solves, which is neither saved nor pickled."""
+        object.__setattr__(self, "_problem", problem)
+        return self
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "_problem"}
+
     def _repr_html_(self):
         """What a notebook shows."""
         said = f"{'Converged' if self.converged else 'Not converged'} after {self.n_iter} iterations, stopped by: "

@@ -22,7 +22,7 @@ _NAMED_CLASSES = 8
 def knn_triplets(
     X: ArrayLike,
     y: ArrayLike,
-    k: int | None = 20,
+    k: int | None = 5,
     n_jobs: int | None = None,
     neighbors: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> BlockTriplets:
