@@ -1,0 +1,413 @@
+"""Rounds of tasks on a Dask cluster that end with every answer, whatever happens to workers meanwhile.
+
+A task is a function of its arguments, so it may be run again anywhere. Each has a *place*, a worker that is likely to
+have made its shard already; Dask takes another one where that worker is gone. What is left to do here:
+
+* a worker that says nothing (stopped, swapping, behind a dead network) may hold its tasks for minutes before Dask gives
+  it up: after ``patience`` a second copy goes elsewhere, and the first answer counts;
+* `KilledWorker`, cancelled and lost tasks are submitted again under another key, which has no past;
+* a task that raises on two workers raises here, in one sentence; one worker may be ill;
+* places follow the workers that there are: Dask never gives a new worker what a survivor has taken over.
+
+Only this process waits: `Ctrl-C` and deadlines get through at any time, and tasks that nobody waits for are released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import queue
+import time
+import uuid
+from dataclasses import dataclass, field
+
+from triscreen._utils.threads import check_time
+from triscreen.distributed.workers import check_workers, memory_limits, versions_on
+from triscreen.errors import ClusterError, InputError
+
+_log = logging.getLogger(__name__)
+_TICK = 0.05  # seconds between two looks at the clock
+_LOOK = 1.0  # and between two looks at the workers
+_KILLS = 4  # so many times a task may have ended its workers
+_LONGER = 4.0  # what is late: later than so many times what such work has taken
+
+
+@dataclass
+class _Job:
+    """One task of a round: what was sent, and what came of it."""
+
+    number: int
+    place: object
+    arguments: tuple = field(repr=False)
+    copies: dict = field(default_factory=dict, repr=False)  # future -> (worker, when it was sent)
+    raised: dict = field(default_factory=dict)  # worker -> what
+    kills: int = 0
+
+    @property
+    def waiting_since(self):
+        """When its last copy was sent."""
+        return max(since for _, since in self.copies.values())
+
+
+class Cluster:
+    """Runs rounds of tasks on the workers of a client.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+    patience : float
+        Seconds before a second copy of a task goes elsewhere.
+    waiting : float
+        Seconds to wait for workers where there are none.
+    """
+
+    def __init__(self, client, patience=30.0, waiting=300.0):
+        self.client, self.patience, self.waiting = client, patience, waiting
+        self._threads = {}  # worker -> its threads
+        self._known = {}  # worker -> what it runs
+        self._homes = {}  # place -> worker
+        self._silent = {}  # worker that kept us waiting -> since when
+        self._looked = 0.0
+        self._usual = {}  # title -> seconds that such a task took, at most, of late
+
+    # -- before the work ----------------------------------------------------------------------------------------------
+
+    def check(self, folder, needed, n_shards):
+        """Refuse workers that cannot do the work: before any of it, in one sentence.
+
+        Parameters
+        ----------
+        folder : Path
+            That they must be able to read.
+        needed : float
+            Bytes that a shard takes.
+        n_shards : int
+        """
+        self._look(force=True)
+        self._wait_for_workers()
+        self._known = versions_on(self.client, folder, list(self._threads))
+        check_workers(self._known)
+        limits = memory_limits(self.client, list(self._threads))
+        share = -(-n_shards // len(self._threads))
+        _log.info("about %.3g GB for the %d shards of a worker", share * needed / 1e9, share)
+        worker, limit = min(limits.items(), key=lambda item: item[1] or float("inf"))
+        if limit and share * needed > 0.8 * limit:
+            raise InputError(
+                f"memory_limit={limit / 1e9:.3g} GB of the worker {worker}: its {share} shards take about "
+                f"{share * needed / 1e9:.3g} GB; take more workers or memory, or fewer neighbours or features"
+            )
+
+    def forget(self, plan):
+        """Let workers drop what they remember of a plan, if they can be reached."""
+        from triscreen.distributed.shards import forget
+
+        with contextlib.suppress(Exception):
+            if self.client.status == "running":
+                self.client.run(forget, plan, wait=False, on_error="ignore")
+
+    # -- a round ------------------------------------------------------------------------------------------------------
+
+    def map(self, title, function, jobs, places=None, arrived=None):
+        """Return ``function(*job, n_jobs=...)`` of every job, each computed by some worker.
+
+        Parameters
+        ----------
+        title : str
+            What the dashboard calls it.
+        function : callable
+            Of a module that workers have, and pure.
+        jobs : iterable of tuples
+        places : iterable, optional
+            Of each job: jobs of one place go to the same worker, from round to round.
+        arrived : callable, optional
+            ``arrived(number, answer)`` is told of each answer when it is there.
+        """
+        jobs = list(jobs)
+        places = [("any", i) for i in range(len(jobs))] if places is None else list(places)
+        self._look()
+        turn = _Round(self, title, function, [_Job(i, p, job) for i, (p, job) in enumerate(zip(places, jobs, strict=True))])
+        try:
+            return turn.run(arrived)
+        finally:
+            turn.release()
+
+    # -- workers ------------------------------------------------------------------------------------------------------
+
+    def _look(self, force=False):
+        """See which workers there are, now and then, and put places right."""
+        now = time.monotonic()
+        if not force and now - self._looked < _LOOK:
+            return
+        self._looked = now
+        if self.client.status != "running":
+            raise ClusterError(f"the client is {self.client.status}: it has no connection to the scheduler any more")
+        found = self.client.nthreads()
+        if found.keys() != self._threads.keys():
+            gone, new = self._threads.keys() - found.keys(), found.keys() - self._threads.keys()
+            if self._threads:
+                _log.info("workers: %d gone, %d new, %d in all", len(gone), len(new), len(found))
+            self._threads = dict(found)
+            self._silent = {worker: since for worker, since in self._silent.items() if worker in found}
+        # Who was silent gets another chance after a while.
+        self._silent = {worker: since for worker, since in self._silent.items() if now - since < 4 * self.patience}
+
+    def _wait_for_workers(self):
+        """Return when there is a worker; message, then `ClusterError`, where there is none for too long."""
+        begin = time.monotonic()
+        while not self._threads:
+            if time.monotonic() - begin > self.waiting:
+                raise self.no_workers()
+            if time.monotonic() - begin < 2 * _LOOK:
+                _log.warning("the cluster has no workers: waiting up to %.0f s for some", self.waiting)
+            check_time()
+            time.sleep(_LOOK)
+            self._look(force=True)
+
+    def no_workers(self):
+        """Return the error of a cluster without workers."""
+        return ClusterError(
+            f"the cluster has had no workers for {self.waiting:.0f} s; start some, and the same call with a checkpoint "
+            "goes on where it was"
+        )
+
+    @property
+    def able(self):
+        """Workers that are not silent, in a fixed order; all of them where all are."""
+        return sorted(self._threads.keys() - self._silent.keys()) or sorted(self._threads)
+
+    def home(self, place, places):
+        """Return the worker of a place: the same one while it is there, such that no worker has too many."""
+        able = self.able
+        if not able:
+            return None
+        most = -(-len(places) // len(able))
+        counts = dict.fromkeys(able, 0)
+        for other in places:
+            worker = self._homes.get(other)
+            if other != place and worker in counts:
+                counts[worker] += 1
+        worker = self._homes.get(place)
+        if worker not in counts or counts[worker] >= most:
+            worker = min(able, key=lambda one: (counts[one], one))
+            self._homes[place] = worker
+        return worker
+
+    def elsewhere(self, excluded):
+        """Return the worker for a second copy, or None where there is no other."""
+        others = [worker for worker in self.able if worker not in excluded]
+        return next(itertools.islice(others, uuid.uuid4().int % len(others), None)) if others else None
+
+    def was_silent(self, worker):
+        """Remember a worker that kept us waiting: others do its work meanwhile."""
+        if worker is not None and worker not in self._silent:
+            _log.info("worker %s is late: others do its work, too", worker)
+            self._silent[worker] = time.monotonic()
+
+    def spoke(self, worker):
+        """A worker has answered."""
+        self._silent.pop(worker, None)
+
+    def n_jobs(self, worker, places):
+        """Return how many threads a task may have: those of the worker, shared by the tasks that it has at a time."""
+        mine = sum(self._homes.get(place) == worker for place in places)
+        return max(1, self._threads.get(worker, 1) // max(1, mine))
+
+    def late(self, title):
+        """Return the seconds after which a task is late."""
+        usual = self._usual.get(title)
+        return max(self.patience, _LONGER * (self.patience if usual is None else usual))
+
+    def took(self, title, seconds):
+        """Remember how long a task took."""
+        self._usual[title] = max(seconds, 0.9 * self._usual.get(title, 0.0))
+
+
+class _Round:
+    """One round: sends, waits, sends again."""
+
+    def __init__(self, cluster, title, function, jobs):
+        self.cluster, self.client = cluster, cluster.client
+        self.title, self.function, self.jobs = title, function, jobs
+        self.places = [job.place for job in jobs]
+        self.left = {job.number: job for job in jobs}
+        self.news = queue.SimpleQueue()
+        self.answers = [None] * len(jobs)
+        self._alone = None  # since when there have been no workers
+
+    def run(self, arrived):
+        """Return the answers, in the order of the jobs."""
+        for job in self.jobs:
+            self._send(job)
+        while self.left:
+            check_time()
+            self._watch()
+            for job, answer in self._collect():
+                self._take(job, answer, arrived)
+        return self.answers
+
+    def release(self):
+        """Let go of whatever is still under way."""
+        for job in self.jobs:
+            for future in job.copies:
+                with contextlib.suppress(Exception):
+                    future.release()
+            job.copies.clear()
+
+    def _send(self, job, worker=None):
+        """Submit a copy of a task, to a worker or to the one of its place."""
+        import dask
+
+        worker = worker or self.cluster.home(job.place, self.places)
+        n_jobs = self.cluster.n_jobs(worker, self.places)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"}):
+            future = self.client.submit(
+                attempt,
+                self.function,
+                job.arguments,
+                n_jobs,
+                key=f"triscreen-{self.title}-{uuid.uuid4().hex}",
+                workers=None if worker is None else [worker],
+                allow_other_workers=worker is not None,
+                retries=1,
+                pure=False,
+            )
+        job.copies[future] = worker, time.monotonic()
+        future.add_done_callback(lambda done: self.news.put((job, done)))
+
+    def _collect(self):
+        """Yield (job, answer) of what is done; what went wrong is sent again."""
+        done = []
+        with contextlib.suppress(queue.Empty):
+            done.append(self.news.get(timeout=_TICK))
+            while True:
+                done.append(self.news.get_nowait())
+        finished = {}
+        for job, future in done:
+            if job.number not in self.left or future not in job.copies:
+                continue
+            if future.status == "finished":
+                finished[future] = job
+            else:
+                self._failed(job, future)
+        for future, answer in self._fetch(finished).items():
+            if isinstance(answer, _Lost):
+                self._failed(finished[future], future)
+            elif finished[future].number in self.left:
+                yield finished[future], (future, answer)
+
+    def _fetch(self, futures):
+        """Return the answers of finished futures, in one call; `_Lost` for those that cannot be had in time."""
+        if not futures:
+            return {}
+        wanted = list(futures)
+        loop = self.client.loop.asyncio_loop
+        coming = asyncio.run_coroutine_threadsafe(_gathered(self.client, wanted), loop)
+        begin = time.monotonic()
+        while True:
+            try:
+                return dict(zip(wanted, coming.result(timeout=_TICK), strict=True))
+            except TimeoutError:
+                if time.monotonic() - begin > self.cluster.patience:
+                    coming.cancel()
+                    for future, job in futures.items():
+                        self.cluster.was_silent(job.copies[future][0])
+                    return dict.fromkeys(wanted, _Lost())
+            except asyncio.CancelledError:
+                return dict.fromkeys(wanted, _Lost())
+            except Exception as err:  # of Dask itself: a worker that went while it was asked
+                _log.debug("answers were lost: %r", err)
+                return dict.fromkeys(wanted, _Lost())
+            check_time()
+
+    def _take(self, job, answer, arrived):
+        future, (worker, good, value) = answer
+        self.cluster.spoke(worker)
+        if not good:
+            self._raised(job, future, worker, value)
+            return
+        self.cluster.took(self.title, time.monotonic() - job.copies[future][1])
+        self.answers[job.number] = value
+        del self.left[job.number]
+        for other in job.copies:
+            other.release()
+        job.copies.clear()
+        if arrived is not None:
+            arrived(job.number, value)
+
+    def _raised(self, job, future, worker, error):
+        """A task that raises on two workers (or twice on the only one) raises here."""
+        job.copies.pop(future).__class__  # noqa: B018  (it is done)
+        again = worker in job.raised
+        job.raised[worker] = error
+        others = [one for one in self.cluster.able if one not in job.raised]
+        if len(job.raised) > 1 or (again and not others):
+            where = f"shard {job.place}" if isinstance(job.place, int) else "a task"
+            text = " ".join(str(error).split()) or type(error).__name__
+            kind = InputError if isinstance(error, InputError) else ClusterError
+            on = "two workers" if len(job.raised) > 1 else "its worker, twice"
+            raise kind(f"{self.title}: {where} fails on {on}: {text}") from error
+        if not job.copies:
+            self._send(job, others[0] if others else None)
+
+    def _failed(self, job, future):
+        """Submit again what Dask has given up, under another key."""
+        worker, _ = job.copies.pop(future)
+        error = None
+        if future.status == "error":
+            with contextlib.suppress(Exception):
+                error = future.exception(timeout=5)
+        if error is not None and type(error).__name__ != "KilledWorker":
+            raise ClusterError(f"{self.title}: {' '.join(str(error).split())}") from error
+        if error is not None:
+            job.kills += 1
+            if job.kills >= _KILLS:
+                raise ClusterError(
+                    f"{self.title}: the workers of a shard have died {job.kills} times over, most likely for want of "
+                    "memory; give them more, or take more shards (n_shards)"
+                )
+        self.cluster._look(force=True)
+        if not job.copies:
+            self._send(job)
+
+    def _watch(self):
+        """Look at clock and workers: second copies for late tasks, an end where nobody is left."""
+        now, cluster = time.monotonic(), self.cluster
+        cluster._look()
+        if not cluster._threads:
+            if self._alone is None:
+                self._alone = now
+                _log.warning("the cluster has no workers: waiting up to %.0f s for some", cluster.waiting)
+            if now - self._alone > cluster.waiting:
+                raise cluster.no_workers()
+            return
+        self._alone = None
+        late = cluster.late(self.title)
+        for job in list(self.left.values()):
+            if job.copies and now - job.waiting_since > late:
+                had = {worker for worker, _ in job.copies.values()}
+                for worker in had:
+                    cluster.was_silent(worker)
+                other = cluster.elsewhere(had)
+                if other is not None:
+                    self._send(job, other)
+
+
+class _Lost:
+    """An answer that could not be had."""
+
+
+async def _gathered(client, futures):
+    return await client.gather(futures, asynchronous=True)
+
+
+def attempt(function, arguments, n_jobs):
+    """Run a task on a worker; return (the worker, whether it went well, the answer or what was raised)."""
+    from distributed import get_worker
+
+    worker = get_worker().address
+    try:
+        return worker, True, function(*arguments, n_jobs=n_jobs)
+    except Exception as err:
+        return worker, False, err
