@@ -107,4 +107,6 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*__all__, *_HOMES, "datasets", "distributed", "report", "__version__", "__all__", "__doc__", "__file__"})
+    return sorted(
+        {*__all__, *_HOMES, "datasets", "distributed", "report", "__version__", "__all__", "__doc__", "__file__"}
+    )

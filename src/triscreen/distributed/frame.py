@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def make_frame(pool, source, look, reduces, keeps=lambda basis: True):
 
 def _by_blocks(pool, title, function, source, *more):
     bounds = blocks_of(len(source), source.dim)
-    jobs = [(source.files, start, stop, *more) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    jobs = [(source.files, start, stop, *more) for start, stop in pairwise(bounds)]
     return pool.map(title, function, jobs)
 
 

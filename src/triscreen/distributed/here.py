@@ -21,8 +21,11 @@ class Here:
                 arrived(number, out[-1])
         return out
 
-    def check(self, folder, needed, n_shards):
+    def check(self, folder):
         """There is nothing to check: this process can read what it has written."""
+
+    def check_memory(self, what, kept, working):
+        """Nothing is known of a limit."""
 
     def forget(self, plan):
         """Drop what is remembered of a plan."""

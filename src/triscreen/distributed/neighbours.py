@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
+from itertools import pairwise
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
 
 def _bounds(n, count):
     bounds = chunk_bounds(n, max(1, min(n, count)))
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))
 
 
 def _kept(file):

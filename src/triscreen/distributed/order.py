@@ -6,6 +6,8 @@ their leaves. It decides about time and memory, never about the triplets.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from triscreen._utils.threads import single_threaded_blas
@@ -24,7 +26,7 @@ def near_to_each_other(pool, source, anchors, n_shards):
         rows = np.unique(np.linspace(0, len(source) - 1, max(_SAMPLE, 16 * n_shards)).astype(np.int64))
         cuts = make_cuts(Parts(source.files).take(rows).astype(np.float64), n_shards)
     bounds = blocks_of(len(source), source.dim)
-    jobs = [(source.files, start, stop, cuts) for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    jobs = [(source.files, start, stop, cuts) for start, stop in pairwise(bounds)]
     leaves = np.concatenate(pool.map("order", leaves_of, jobs))
     return anchors[np.argsort(leaves[anchors], kind="stable")]
 

@@ -24,7 +24,7 @@ from triscreen.triplets.given import GivenTriplets
 from triscreen.triplets.ordered import OrderedTriplets
 
 # Bytes that the lists of all shards may take together, where what is left of all triplets is listed.
-_LIST_AT_MOST = 2**31
+LIST_AT_MOST = 2**31
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _all(plan, number, n_shards):
     """All points, of which some are anchors here."""
     whole, known_by = _whole(plan)
     made = whole.of_anchors(whole.anchors[_range(len(whole.anchors), number, n_shards)])
-    made.list_at_most(_LIST_AT_MOST / n_shards)
+    made.list_at_most(LIST_AT_MOST / n_shards)
     return made, fingerprint(made.anchors) + known_by
 
 

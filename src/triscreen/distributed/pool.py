@@ -29,6 +29,7 @@ from triscreen.errors import ClusterError, InputError
 
 _log = logging.getLogger(__name__)
 _TICK = 0.05  # seconds between two looks at the clock
+_TOGETHER = 0.2  # answers are fetched together, unless some of them take so much longer
 _LOOK = 1.0  # and between two looks at the workers
 _KILLS = 4  # so many times a task may have ended its workers
 _LONGER = 4.0  # what is late: later than so many times what such work has taken
@@ -66,7 +67,6 @@ class Cluster:
     def __init__(self, client, patience=30.0, waiting=300.0):
         self.client, self.patience, self.waiting = client, patience, waiting
         self._threads = {}  # worker -> its threads
-        self._known = {}  # worker -> what it runs
         self._homes = {}  # place -> worker
         self._silent = {}  # worker that kept us waiting -> since when
         self._looked = 0.0
@@ -74,30 +74,36 @@ class Cluster:
 
     # -- before the work ----------------------------------------------------------------------------------------------
 
-    def check(self, folder, needed, n_shards):
-        """Refuse workers that cannot do the work: before any of it, in one sentence.
+    def check(self, folder):
+        """Refuse workers that cannot do the work or read the folder: before any of it, in one sentence."""
+        self._look(force=True)
+        self._wait_for_workers()
+        check_workers(versions_on(self.client, folder, list(self._threads)))
+
+    def check_memory(self, what, kept, working):
+        """Refuse workers that have too little memory, in one sentence.
 
         Parameters
         ----------
-        folder : Path
-            That they must be able to read.
-        needed : float
-            Bytes that a shard takes.
-        n_shards : int
+        what : str
+        kept : list of float
+            Bytes of each shard.
+        working : float
+            Bytes more that one of them takes while it works.
         """
         self._look(force=True)
         self._wait_for_workers()
-        self._known = versions_on(self.client, folder, list(self._threads))
-        check_workers(self._known)
+        share = -(-len(kept) // len(self._threads))
+        most = sum(sorted(kept)[-share:]) if kept else 0.0
         limits = memory_limits(self.client, list(self._threads))
-        share = -(-n_shards // len(self._threads))
-        _log.info("about %.3g GB for the %d shards of a worker", share * needed / 1e9, share)
-        worker, limit = min(limits.items(), key=lambda item: item[1] or float("inf"))
-        if limit and share * needed > 0.8 * limit:
-            raise InputError(
-                f"memory_limit={limit / 1e9:.3g} GB of the worker {worker}: its {share} shards take about "
-                f"{share * needed / 1e9:.3g} GB; take more workers or memory, or fewer neighbours or features"
-            )
+        for worker, limit in sorted(limits.items()):
+            needed = most + working * max(1, min(self._threads.get(worker, 1), share))
+            _log.info("%s: about %.3g GB on %s, of %.3g GB", what, needed / 1e9, worker, limit / 1e9)
+            if limit and needed > 0.8 * limit:
+                raise InputError(
+                    f"memory_limit={limit / 1e9:.3g} GB of the worker {worker}: {what} take about {needed / 1e9:.3g} "
+                    "GB there; take more workers or memory, more shards, or fewer neighbours or features"
+                )
 
     def forget(self, plan):
         """Let workers drop what they remember of a plan, if they can be reached."""
@@ -127,7 +133,9 @@ class Cluster:
         jobs = list(jobs)
         places = [("any", i) for i in range(len(jobs))] if places is None else list(places)
         self._look()
-        turn = _Round(self, title, function, [_Job(i, p, job) for i, (p, job) in enumerate(zip(places, jobs, strict=True))])
+        turn = _Round(
+            self, title, function, [_Job(i, p, job) for i, (p, job) in enumerate(zip(places, jobs, strict=True))]
+        )
         try:
             return turn.run(arrived)
         finally:
@@ -141,6 +149,9 @@ class Cluster:
         if not force and now - self._looked < _LOOK:
             return
         self._looked = now
+        if self.client.status in ("connecting", "newly-created"):
+            self._threads = {}
+            return
         if self.client.status != "running":
             raise ClusterError(f"the client is {self.client.status}: it has no connection to the scheduler any more")
         found = self.client.nthreads()
@@ -234,6 +245,7 @@ class _Round:
         self.left = {job.number: job for job in jobs}
         self.news = queue.SimpleQueue()
         self.answers = [None] * len(jobs)
+        self.ready, self._since = {}, None  # what has ended and is not here yet, and since when
         self._alone = None  # since when there have been no workers
 
     def run(self, arrived):
@@ -277,25 +289,36 @@ class _Round:
         future.add_done_callback(lambda done: self.news.put((job, done)))
 
     def _collect(self):
-        """Yield (job, answer) of what is done; what went wrong is sent again."""
-        done = []
-        with contextlib.suppress(queue.Empty):
-            done.append(self.news.get(timeout=_TICK))
-            while True:
-                done.append(self.news.get_nowait())
-        finished = {}
-        for job, future in done:
+        """Yield (job, answer) of what is done, all of it in one call where nothing is late; send again what failed."""
+        for job, future in self._heard():
             if job.number not in self.left or future not in job.copies:
                 continue
             if future.status == "finished":
-                finished[future] = job
+                self.ready[future] = job
+                self._since = self._since or time.monotonic()
             else:
                 self._failed(job, future)
-        for future, answer in self._fetch(finished).items():
+        whole = len({job.number for job in self.ready.values()}) == len(self.left)
+        if not self.ready or not (whole or time.monotonic() - self._since > _TOGETHER):
+            return
+        ready, self.ready, self._since = self.ready, {}, None
+        for future, answer in self._fetch(ready).items():
+            job = ready[future]
+            if future not in job.copies:
+                continue  # the answer of another copy was there before
             if isinstance(answer, _Lost):
-                self._failed(finished[future], future)
-            elif finished[future].number in self.left:
-                yield finished[future], (future, answer)
+                self._failed(job, future)
+            else:
+                yield job, (future, answer)
+
+    def _heard(self):
+        """Return (job, future) of the tasks that have ended since the last time, after a moment at most."""
+        heard = []
+        with contextlib.suppress(queue.Empty):
+            heard.append(self.news.get(timeout=_TICK))
+            while True:
+                heard.append(self.news.get_nowait())
+        return heard
 
     def _fetch(self, futures):
         """Return the answers of finished futures, in one call; `_Lost` for those that cannot be had in time."""
@@ -325,7 +348,8 @@ class _Round:
         future, (worker, good, value) = answer
         self.cluster.spoke(worker)
         if not good:
-            self._raised(job, future, worker, value)
+            del job.copies[future]
+            self._raised(job, worker, value)
             return
         self.cluster.took(self.title, time.monotonic() - job.copies[future][1])
         self.answers[job.number] = value
@@ -336,9 +360,8 @@ class _Round:
         if arrived is not None:
             arrived(job.number, value)
 
-    def _raised(self, job, future, worker, error):
+    def _raised(self, job, worker, error):
         """A task that raises on two workers (or twice on the only one) raises here."""
-        job.copies.pop(future).__class__  # noqa: B018  (it is done)
         again = worker in job.raised
         job.raised[worker] = error
         others = [one for one in self.cluster.able if one not in job.raised]
@@ -358,8 +381,9 @@ class _Round:
         if future.status == "error":
             with contextlib.suppress(Exception):
                 error = future.exception(timeout=5)
-        if error is not None and type(error).__name__ != "KilledWorker":
-            raise ClusterError(f"{self.title}: {' '.join(str(error).split())}") from error
+        if error is not None and type(error).__name__ != "KilledWorker":  # it could not even begin
+            self._raised(job, worker, error)
+            return
         if error is not None:
             job.kills += 1
             if job.kills >= _KILLS:

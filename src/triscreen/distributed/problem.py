@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 import math
 import weakref
+from itertools import pairwise
 
 import numpy as np
 
 from triscreen._utils.archive import fingerprint
-from triscreen._utils.threads import Threads, single_threaded_blas
+from triscreen._utils.threads import Threads, chunk_bounds, single_threaded_blas
 from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.distributed.frame import look_at, make_frame
 from triscreen.distributed.here import Here
-from triscreen.distributed.neighbours import nearest_on
+from triscreen.distributed.neighbours import ASKED, nearest_on
 from triscreen.distributed.order import near_to_each_other
-from triscreen.distributed.plan import make_plan
+from triscreen.distributed.plan import LIST_AT_MOST, make_plan
 from triscreen.distributed.shards import perform
 from triscreen.distributed.source import open_source
 from triscreen.distributed.store import keep
@@ -33,8 +34,8 @@ from triscreen.triplets.labelled import KINDS
 _log = logging.getLogger(__name__)
 # Pairs of a shard, about: few enough for several shards a worker, so many that a round trip is nothing beside a pass.
 _PAIRS, _MOST = 1 << 20, 256
-# Bytes of a shard while it works, for each pair that is listed, and copies of its points; and of a block of all pairs.
-_PAIR_BYTES, _COPIES, _BLOCK_BYTES = 140, 5, 1 << 27
+# Bytes of a shard for each of its pairs, and as many while it works; copies of its points then; blocks of all pairs.
+_PAIR_BYTES, _COPIES, _BLOCK_BYTES = 60, 3, 1 << 27
 
 
 class ShardedProblem(Problem):
@@ -155,7 +156,8 @@ def problem(
     kind = "given" if comparisons is not None else triplets
     tables = _given_tables(comparisons, weights, len(source)) if kind == "given" else _own_weights(weights, len(source))
     n_shards = n_shards or _count_shards(kind, len(source), k, tables)
-    pool.check(source.folder, _bytes_of_a_shard(kind, source, k, n_shards, tables), n_shards)
+    pool.check(source.folder)
+    pool.check_memory("points", [], 3.0 * min(ASKED, 8 * len(source) * source.dim))
     look = look_at(pool, source)
     if kind != "given":
         tables = _labelled_tables(pool, source, look, kind, k, tables, n_shards)
@@ -164,6 +166,7 @@ def problem(
     N = check_prior(prior, cone, look.corners)
     frame = make_frame(pool, source, look, cone.name == "psd", lambda basis: N is None or is_apart(N, basis))
     kind = {"lmnn": "all"}.get(kind, kind)
+    _check_memory(pool, kind, source, n_shards, tables)
     plan = make_plan(source, look.known_by, kind, cone.name, frame, n_shards, tables)
     jobs = [(plan, shard, None, (), None, "facts", ()) for shard in range(n_shards)]
     facts = pool.map("load", perform, jobs, places=range(n_shards))
@@ -191,14 +194,25 @@ def _count_shards(kind, n, k, tables):
     return min(_MOST, 2 ** max(0, round(math.log2(max(1, pairs / _PAIRS)))))
 
 
-def _bytes_of_a_shard(kind, source, k, n_shards, tables):
-    """Return about how many bytes a shard takes while it works, at most."""
+def _check_memory(pool, kind, source, n_shards, tables):
+    """Refuse workers that have too little memory for their shards."""
     n, dim = len(source), source.dim
-    if kind in ("lmnn", "all"):
-        return 8 * n * (dim * _COPIES + 16) / n_shards + _BLOCK_BYTES
-    items = -(-(len(tables["rows"]) if kind == "given" else n) // n_shards)
-    pairs, points = (2 * items, min(n, 3 * items)) if kind == "given" else (2 * k * items, min(n, (2 * k + 1) * items))
-    return _PAIR_BYTES * pairs + 8 * points * dim * _COPIES
+    if kind == "all":
+        points = 8.0 * n * dim
+        pool.check_memory("shards", [LIST_AT_MOST / n_shards] * n_shards, 3 * points + _BLOCK_BYTES)
+        return
+    kept, working = [], 0.0
+    bounds = chunk_bounds(len(tables["rows" if kind == "given" else "order"]), n_shards)
+    for start, stop in pairwise(bounds):
+        if kind == "given":
+            points, pairs = len(np.unique(tables["rows"][start:stop])), 2 * (stop - start)
+        else:
+            anchors = tables["order"][start:stop]
+            near = np.concatenate([tables[name][anchors].ravel() for name in ("same", "other")])
+            points, pairs = len(np.unique(np.concatenate([anchors, near]))), int((near >= 0).sum())
+        kept.append(8.0 * points * dim + _PAIR_BYTES * pairs)
+        working = max(working, 8.0 * points * dim * _COPIES + _PAIR_BYTES * pairs)
+    pool.check_memory("shards", kept, working)
 
 
 def _own_weights(weights, n):

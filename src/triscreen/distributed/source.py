@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +49,7 @@ def open_source(X, y, folder, needs_labels=True):
         return _source(folder, files, labels, needs_labels), None
     temporary = None
     if folder is None:
-        temporary = tempfile.TemporaryDirectory(prefix="triscreen-")
+        temporary = Temporary()
         folder = temporary.name
     folder = _made(folder)
     if hasattr(X, "__dask_graph__"):
@@ -57,6 +59,14 @@ def open_source(X, y, folder, needs_labels=True):
     if needs_labels:
         as_labels(y, len(X))
     return _source(folder, [_written(folder, "X", X)], y, needs_labels), temporary
+
+
+class Temporary:
+    """A folder that goes when nobody has this object any more."""
+
+    def __init__(self):
+        self.name = tempfile.mkdtemp(prefix="triscreen-")
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
 
 
 def _source(folder, files, labels, needs_labels):
@@ -120,7 +130,9 @@ def _of_tables(tables, label, made, needs_labels):
     import pyarrow.parquet as parquet
 
     if needs_labels and not isinstance(label, str):
-        raise InputError(f"y={shortened(label)}: of a folder of parquet files y must be the name of the column of labels")
+        raise InputError(
+            f"y={shortened(label)}: of a folder of parquet files y must be the name of the column of labels"
+        )
     files, labels = [], []
     for file in tables:
         frame = parquet.read_table(file).to_pandas()
@@ -159,4 +171,3 @@ def _of_dask(X, y, folder, needs_labels):
     if table and needs_labels:
         return files, np.concatenate(labels)
     return files, y.compute() if hasattr(y, "__dask_graph__") else y
-

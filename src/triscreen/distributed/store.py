@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +90,7 @@ class Parts:
         """Return the rows of these numbers, which rise."""
         places = np.searchsorted(numbers, self.ends)
         pieces = []
-        for part, (begin, end) in enumerate(zip(places[:-1], places[1:], strict=True)):
+        for part, (begin, end) in enumerate(pairwise(places)):
             if end > begin:
                 rows = numbers[begin:end] - self.ends[part]
                 pieces.append(_rows(self._open(part), rows))

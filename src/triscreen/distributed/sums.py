@@ -22,3 +22,8 @@ def added(parts):
         error += np.where(np.abs(total) >= np.abs(part), (total - after) + part, (part - after) + total)
         total = after
     return total + error
+
+
+def echo(array, n_jobs=1):
+    """Return an array as it is: what a round trip costs (a task)."""
+    return array

@@ -21,8 +21,8 @@ from triscreen._utils.lazy import cached_property
 from triscreen.distributed.shards import MISSING, Balls, Quadratic, perform
 from triscreen.distributed.sums import added
 from triscreen.errors import InputError
-from triscreen.triplets.base import Reduction, Sums, TripletSet
 from triscreen.triplets._all_distances import grain_of
+from triscreen.triplets.base import Reduction, Sums, TripletSet
 from triscreen.triplets.never_listed import NeverListed
 
 
@@ -287,6 +287,4 @@ class ShardedTriplets(NeverListed, TripletSet):
         return 16 * self.n_shards * dim * dim
 
     def __repr__(self):
-        return (
-            f"<ShardedTriplets: {self.n_triplets:,} triplets over {self.n_pairs:,} pairs in {self.n_shards} shards>"
-        )
+        return f"<ShardedTriplets: {self.n_triplets:,} triplets over {self.n_pairs:,} pairs in {self.n_shards} shards>"

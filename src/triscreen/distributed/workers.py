@@ -57,7 +57,9 @@ def check_workers(found):
             )
     kinds = {tuple(map(str, answer.values())) for answer in found.values()}
     if len(kinds) > 1:
-        names = ", ".join(name for name in next(iter(found.values())) if len({str(a[name]) for a in found.values()}) > 1)
+        names = ", ".join(
+            name for name in next(iter(found.values())) if len({str(a[name]) for a in found.values()}) > 1
+        )
         warnings.warn(
             f"workers differ in {names}: results agree within rounding, not to the bit", UserWarning, stacklevel=4
         )

@@ -1,0 +1,77 @@
+"""Small Dask clusters of processes for tests, and ways to harm their workers."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import time
+from contextlib import contextmanager
+
+import numpy as np
+
+# What workers need: a server of processes imports it once, and workers are made of that in no time.
+PRELOAD = ["distributed", "distributed.nanny", "triscreen.distributed.shards", "triscreen.distributed.pool"]
+
+
+@contextmanager
+def cluster_of(n_workers, **options):
+    """Give (client, cluster) of so many worker processes, each with a nanny that starts it again."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    multiprocessing.set_forkserver_preload(PRELOAD)
+    settings = {
+        "distributed.worker.multiprocessing-method": "forkserver",
+        "distributed.comm.timeouts.connect": "10s",
+        "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"},
+    }
+    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL, **options}
+    with (
+        dask.config.set(settings),
+        LocalCluster(n_workers=n_workers, **options) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client, cluster
+
+
+def pids(client):
+    """Return {worker: process number}."""
+    return client.run(os.getpid, on_error="ignore")
+
+
+def harm(pid, how):
+    """Send a signal, if the process is there."""
+    try:
+        os.kill(pid, how)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for_workers(client, count, seconds=30.0):
+    """Return when there are so many workers."""
+    end = time.monotonic() + seconds
+    while len(client.nthreads()) != count:
+        assert time.monotonic() < end, f"{len(client.nthreads())} workers, not {count}"
+        time.sleep(0.05)
+
+
+def labelled(seed=0, n=120, d=5, classes=3):
+    """Noisy classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    return rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(classes, d))[y], y
+
+
+def same_bits(path, other):
+    """Are two paths the same to the last bit, work apart?"""
+    assert len(path) == len(other)
+    for name in ("lambdas", "primals", "gaps", "passes", "n_iter"):
+        assert np.array_equal(getattr(path, name), getattr(other, name)), name
+    for t in range(len(path)):
+        assert np.array_equal(path.M(t), other.M(t))
+
+
+STOP, CONTINUE, KILL = signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL
