@@ -58,13 +58,6 @@ def wait_for_workers(client, count, seconds=30.0):
         time.sleep(0.05)
 
 
-def labelled(seed=0, n=120, d=5, classes=3):
-    """Noisy classes."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % classes
-    return rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(classes, d))[y], y
-
-
 def same_bits(path, other):
     """Are two paths the same to the last bit, work apart?"""
     assert len(path) == len(other)

@@ -7,6 +7,8 @@ folder makes the same shard of it, to the bit.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -59,7 +61,6 @@ def make_plan(source, known_by, kind, cone, frame, n_shards, tables):
     """Write a plan and its tables; return it."""
     tables = {**tables, "mean": frame.mean, "basis": frame.basis}
     content = {
-        "files": source.files,
         "points": known_by,
         "kind": kind,
         "cone": cone,
@@ -71,6 +72,9 @@ def make_plan(source, known_by, kind, cone, frame, n_shards, tables):
             if array is not None
         },
     }
+    # What makes a run this one: not where its files are, nor how they are cut into parts.
+    identity = hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+    content = {**content, "identity": identity, "files": source.files}
     return Plan(str(source.folder), keep_text(source.folder, "plan", content))
 
 

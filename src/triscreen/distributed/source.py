@@ -44,6 +44,8 @@ class Source:
 def open_source(X, y, folder, needs_labels=True):
     """Return the `Source` of what a user passes as X and y, and what must be kept alive as long as it (or None)."""
     if isinstance(X, str | Path):
+        if not Path(X).is_dir():
+            raise InputError(f"X={str(X)!r}: there is no such folder")
         folder = _made(Path(X) / "triscreen" if folder is None else folder)
         files, labels = _parts(Path(X), y, folder, needs_labels)
         return _source(folder, files, labels, needs_labels), None
@@ -106,8 +108,6 @@ def _written(folder, name, array):
 
 def _parts(folder, y, made, needs_labels):
     """Return (files, labels) of X-*.npy with y-*.npy, or of parquet files with a column of labels."""
-    if not folder.is_dir():
-        raise InputError(f"X={str(folder)!r}: there is no such folder")
     points, tables = sorted(folder.glob("X-*.npy")), sorted(folder.glob("*.parquet"))
     if bool(points) == bool(tables):
         raise InputError(f"X={str(folder)!r}: the folder must hold parts X-*.npy with y-*.npy, or *.parquet")
@@ -161,7 +161,7 @@ def _of_dask(X, y, folder, needs_labels):
         raise InputError(f"y={shortened(y)}: of a dask dataframe y must be the name of the column of labels")
     if not table and (X.ndim != 2 or X.numblocks[1] != 1):
         raise InputError(f"X has blocks {X.numblocks}: a dask array must have whole rows, X.rechunk({{1: -1}})")
-    for number, block in enumerate(X.to_delayed().ravel()):
+    for number, block in enumerate(np.ravel(X.to_delayed())):
         points, own = block.compute(), None
         if table:
             points, own = _columns(points, y if needs_labels else None)

@@ -113,7 +113,7 @@ class ShardedTriplets(NeverListed, TripletSet):
 
     def __init__(self, pool, plan, facts, cone, dim, n_points):
         self.pool, self.plan, self.cone, self._facts, self._dim = pool, plan, cone, facts, dim
-        self.n_points = n_points
+        self.n_points, self._known_by = n_points, plan.read()["identity"]
         self._names, self._steps = (), ()
         self._count([one.numbers for one in facts])
 
@@ -149,7 +149,7 @@ class ShardedTriplets(NeverListed, TripletSet):
 
     def identity(self):
         """Return (kind, arrays); see `TripletSet.identity`."""
-        return "sharded", (np.frombuffer(self.plan.file.encode(), dtype=np.uint8),)
+        return "sharded", (np.frombuffer(self._known_by.encode(), dtype=np.uint8),)
 
     def identity_1(self):
         """Refuse: format 1 of checkpoints knew no such sets."""
@@ -157,7 +157,7 @@ class ShardedTriplets(NeverListed, TripletSet):
 
     def fingerprint(self, scaled, version=2):
         """Return (kind, hash) of the set and its points: that of the plan, which has both."""
-        return (None if version == 1 else "sharded"), self.plan.file
+        return (None if version == 1 else "sharded"), self._known_by
 
     def check_points(self, n_points):
         """Refuse: the set has its points."""
