@@ -6,13 +6,14 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from contextlib import contextmanager
 
 import numpy as np
 
 # What workers need: a server of processes imports it once, and workers are made of that in no time.
-PRELOAD = ["distributed", "distributed.nanny", "triscreen.distributed.shards", "triscreen.distributed.pool"]
+PRELOAD = ["distributed.nanny", "triscreen.distributed.pool", "warm"]
 
 
 @contextmanager
@@ -22,6 +23,7 @@ def cluster_of(n_workers, **options):
     from distributed import Client, LocalCluster
 
     multiprocessing.set_forkserver_preload(PRELOAD)
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # where the server looks for these
     settings = {
         "distributed.worker.multiprocessing-method": "forkserver",
         "distributed.comm.timeouts.connect": "10s",
@@ -39,6 +41,15 @@ def cluster_of(n_workers, **options):
 def pids(client):
     """Return {worker: process number}."""
     return client.run(os.getpid, on_error="ignore")
+
+
+def scale_to(client, cluster, count):
+    """See to it that there are so many workers, all of them with a nanny."""
+    if len(client.nthreads()) != count or len(cluster.workers) != count:
+        cluster.scale(0)
+        wait_for_workers(client, 0)
+        cluster.scale(count)
+        wait_for_workers(client, count)
 
 
 def harm(pid, how):
