@@ -19,6 +19,7 @@ STAGES = [
     "_kernels",
     "triplets",
     "problem",
+    "distributed",
     "screening",
     "solvers",
     "path",

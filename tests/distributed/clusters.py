@@ -29,7 +29,7 @@ def cluster_of(n_workers, **options):
         "distributed.comm.timeouts.connect": "10s",
         "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"},
     }
-    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.CRITICAL, **options}
+    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL, **options}
     with (
         dask.config.set(settings),
         LocalCluster(n_workers=n_workers, **options) as cluster,

@@ -167,6 +167,21 @@ def test_two_fits_at_once(client, reference):
     same_bits(paths[1], reference)
 
 
+def test_workers_forget_a_problem_that_is_over(client):
+    def kept():
+        from triscreen.distributed import shards
+
+        return len(shards._states)
+
+    problem = made(client)
+    assert sum(client.run(kept).values()) >= 5
+    del problem
+    end = time.monotonic() + 10
+    while sum(client.run(kept).values()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def test_ctrl_c_gives_the_path_so_far(client, reference):
     problem = made(client)
 
@@ -260,8 +275,8 @@ def test_workers_that_differ_are_warned_of(client, monkeypatch):
 def test_too_little_memory_is_told_before_the_work(client, monkeypatch):
     limits = memory_limits(client, list(client.nthreads()))
     assert all(limit > 1e6 for limit in limits.values())
-    monkeypatch.setattr("triscreen.distributed.pool.memory_limits", lambda *_: dict.fromkeys(limits, 100_000))
-    with pytest.raises(ts.InputError, match=r"memory_limit=0.0001 GB of the worker tcp.*: shards take about"):
+    monkeypatch.setattr("triscreen.distributed.pool.memory_limits", lambda *_: dict.fromkeys(limits, 50_000))
+    with pytest.raises(ts.InputError, match=r"memory_limit=5e-05 GB of the worker tcp.*: shards take about"):
         made(client)
 
 

@@ -106,12 +106,13 @@ class Cluster:
                 )
 
     def forget(self, plan):
-        """Let workers drop what they remember of a plan, if they can be reached."""
+        """Let workers drop what they remember of a plan, if they can be reached; nobody waits for that."""
         from triscreen.distributed.shards import forget
 
         with contextlib.suppress(Exception):
             if self.client.status == "running":
-                self.client.run(forget, plan, wait=False, on_error="ignore")
+                telling = self.client.run(forget, plan, asynchronous=True)
+                asyncio.run_coroutine_threadsafe(telling, self.client.loop.asyncio_loop)
 
     # -- a round ------------------------------------------------------------------------------------------------------
 

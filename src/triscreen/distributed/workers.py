@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 
 from triscreen.errors import InputError
 
@@ -12,6 +13,7 @@ def versions_on(client, folder, workers):
 
     def ask(folder):
         # Sent as it is, not by name: a worker without triscreen can answer, too.
+        import importlib
         import os
         import platform
 
@@ -21,10 +23,8 @@ def versions_on(client, folder, workers):
             import numpy
             import scipy
 
-            import triscreen
-
             found = {
-                "triscreen": triscreen.__version__,
+                "triscreen": importlib.import_module("triscreen").__version__,
                 "numpy": numpy.__version__,
                 "scipy": scipy.__version__,
                 "numba": numba.__version__,
@@ -45,15 +45,13 @@ def versions_on(client, folder, workers):
 
 def check_workers(found):
     """Refuse workers that cannot do the work; warn where bits may differ between them."""
-    import triscreen
-
+    version = import_module("triscreen").__version__
     for worker, answer in found.items():
         if not isinstance(answer, dict):
             raise InputError(f"the worker {worker} {' '.join(str(answer).split())}")
-        if answer["triscreen"] != triscreen.__version__:
+        if answer["triscreen"] != version:
             raise InputError(
-                f"the worker {worker} has triscreen {answer['triscreen']}: it must have {triscreen.__version__}, "
-                "as this process has"
+                f"the worker {worker} has triscreen {answer['triscreen']}: it must have {version}, as this process has"
             )
     kinds = {tuple(map(str, answer.values())) for answer in found.values()}
     if len(kinds) > 1:
