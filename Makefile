@@ -27,13 +27,14 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 # The long runs, an hour in all: 50 million screening decisions at every scale, kills and damages of checkpoints, files
-# of every kind fuzzed, signals at every moment, how soon long work ends.
+# of every kind fuzzed, signals at every moment, how soon long work ends, a hundred harms to the workers of a cluster.
 nightly: $(STAMP)
 	$(BIN)/python tests/screening/safety.py
 	$(BIN)/python tests/attack_checkpoints.py
 	$(BIN)/python tests/cli/fuzz_files.py 5000
 	$(BIN)/python tests/cli/sweep_signals.py 60
 	$(BIN)/python tests/solvers/attack_interrupts.py
+	$(BIN)/python tests/distributed/attack_cluster.py 100
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -331,7 +331,8 @@ class _Round:
         begin = time.monotonic()
         while True:
             try:
-                return dict(zip(wanted, coming.result(timeout=_TICK), strict=True))
+                found = coming.result(timeout=_TICK)
+                return {future: found.get(i, _Lost()) for i, future in enumerate(wanted)}
             except TimeoutError:
                 if time.monotonic() - begin > self.cluster.patience:
                     coming.cancel()
@@ -424,7 +425,8 @@ class _Lost:
 
 
 async def _gathered(client, futures):
-    return await client.gather(futures, asynchronous=True)
+    """Return {number: answer} of those that can be had."""
+    return await client.gather(dict(enumerate(futures)), errors="skip", asynchronous=True)
 
 
 def attempt(function, arguments, n_jobs):
