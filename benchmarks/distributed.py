@@ -17,6 +17,7 @@ import logging
 import os
 import pickle
 import resource
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ import triscreen as ts
 from triscreen.distributed.pool import Cluster
 from triscreen.distributed.sums import added, echo
 
+# Dask's module of this name is meant when somebody imports it, not this file.
+sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
 DIMENSIONS, SHARDS = (32, 200, 768), (2, 8, 32)
 
 
@@ -115,8 +118,8 @@ def speed(n, k, folder):
             f"| {workers} | {shards} | {made:.1f} | {1e3 * whole:.0f} | {1e3 * own:.1f} | {solved:.2f} | {sol.n_iter} |"
         )
     same = np.array_equal(rows[0][-1].M, rows[1][-1].M)
-    print(f"\ntwo workers: a pass {rows[0][3] / rows[1][3]:.2f} times as fast, a lambda {rows[0][5] / rows[1][5]:.2f} times; "
-          f"the same bits: {same}")  # fmt: skip
+    gains = (f"{rows[0][place] / rows[1][place]:.2f}" for place in (3, 5))
+    print("\ntwo workers: a pass {} times as fast, a lambda {} times; the same bits: {}".format(*gains, same))
     return rows[0][3], pairs
 
 
@@ -156,9 +159,12 @@ def large(n, k, workers, tol, folder):
         lam = 0.01 * problem.lambda_max()
         sol = ts.solve(problem, lam, tol=tol)
         memory = sum(client.run(_peak).values()) + _peak()
-        print(f"lam {lam:.4g}: relative gap {sol.rel_gap:.2g} (rounding {sol.rounding / sol.scale:.1g}) after {sol.n_iter} "
-              f"iterations, {sol.passes:.0f} passes, {sol.seconds:.0f} s; {time.perf_counter() - begin:.0f} s in all, "
-              f"{memory / 1e9:.1f} GB at most in {workers} workers and the driver")  # fmt: skip
+        print(
+            f"lam {lam:.4g}: relative gap {sol.rel_gap:.2g} (rounding {sol.rounding / sol.scale:.1g}) after "
+            f"{sol.n_iter} iterations, {sol.passes:.0f} passes, {sol.seconds:.0f} s; "
+            f"{time.perf_counter() - begin:.0f} s in all, {memory / 1e9:.1f} GB at most in {workers} workers and the "
+            "driver"
+        )
 
 
 def every_triplet(workers, folder):

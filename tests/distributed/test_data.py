@@ -162,6 +162,7 @@ def test_a_search_goes_on_where_it_was(monkeypatch, tmp_path):
         neighbours.nearest_on(Fragile(), made, codes, "x", 3, (True,))
     (table,) = neighbours.nearest_on(Fragile(), made, codes, "x", 3, (True,))
     assert len(done) == 4
+    assert np.array_equal(neighbours.nearest_on(None, made, codes, "x", 3, (True,))[0], table)  # nobody has to work
     assert np.array_equal(table, nearest(X, made.codes, 3, Threads(1), (True,))[0])
 
 

@@ -39,10 +39,13 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
         True: of the own class; False: of other classes.
     """
     n = len(source)
+    name = hashlib.blake2b(f"{known_by} {k} {kinds}".encode(), digest_size=16).hexdigest()
+    kept = _kept(source.folder / f"nearest-{name}.npz")
+    if kept is not None:
+        return kept
     asking, asked = _bounds(n, -(-n // ASKING)), _bounds(n, -(-8 * n * source.dim // ASKED))
-    name = hashlib.blake2b(f"{known_by} {k} {kinds} {asking} {asked}".encode(), digest_size=16).hexdigest()
     blocks = [(q, p) for q in asking for p in asked]
-    files = [source.folder / f"near-{name}-{q[0]}-{p[0]}.npz" for q, p in blocks]
+    files = [source.folder / f"near-{name}-{'-'.join(map(str, (*q, *p)))}.npz" for q, p in blocks]
     found = [_kept(file) for file in files]
     todo = [i for i, block in enumerate(found) if block is None]
     jobs = [(source.files, str(source.folder / codes_file), *blocks[i], k, kinds) for i in todo]
@@ -57,9 +60,12 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
         pool.map("neighbours", find, jobs, arrived=arrived)
     rows = [found[i : i + len(asked)] for i in range(0, len(found), len(asked))]
     tables = [np.concatenate([merged(some, kind, k) for some in rows]) for kind in range(len(kinds))]
+    tables = [table[:, : max(1, int((table >= 0).sum(axis=1).max()))] for table in tables]
+    with replacing(source.folder / f"nearest-{name}.npz") as stream:
+        np.savez(stream, *tables)
     for file in files:
         file.unlink(missing_ok=True)
-    return [table[:, : max(1, int((table >= 0).sum(axis=1).max()))] for table in tables]
+    return tables
 
 
 def _bounds(n, count):
@@ -68,7 +74,7 @@ def _bounds(n, count):
 
 
 def _kept(file):
-    """Return what a block has found before, or None."""
+    """Return what was found before, or None."""
     try:
         with np.load(file, allow_pickle=False) as arrays:
             return [arrays[name] for name in arrays.files]
