@@ -22,6 +22,7 @@ VALUES = {
     "max_seconds": "1e-9", "jobs": "0", "memory": "1", "json": (), "lam": "3", "lam_ratio": "0.5", "cv": "3",
     "rounds": "2", "components": "1", "output": "{folder}/other", "train": "{train}", "neighbors": "7", "quick": (),
     "data": "{folder}", "prior": "identity", "candidates": "identity", "certify": "0.2", "validate": "{train}",
+    "scheduler": "nowhere://at-all", "workers": "0",
 }  # fmt: skip
 POINTS = ("{data}", "--label", "class", "--drop", "name")
 COMPARED = ("{data}", "--drop", "class", "--drop", "name", "--comparisons", "{comparisons}")

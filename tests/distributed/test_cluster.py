@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import json
 import threading
 import time
 
@@ -11,6 +12,7 @@ import pytest
 from kinds import KINDS, arguments, labelled
 
 import triscreen as ts
+from commands import invoke, refusal
 
 pytest.importorskip("distributed")
 from clusters import CONTINUE, KILL, STOP, cluster_of, harm, pids, same_bits, scale_to, wait_for_workers
@@ -309,3 +311,55 @@ def asleep(seconds, number, n_jobs=1):
         os._exit(1)
     time.sleep(seconds)
     return number
+
+
+# -- people ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_estimator_on_a_cluster(client):
+    X, y = labelled(n=90)
+    weights = np.where(np.arange(90) % 4, 1.0, 0.0)
+    address = client.scheduler.address
+    metric = ts.TripletMetric(4, scheduler=address, tol=1e-6).fit(X, y, sample_weight=weights)
+    plain = ts.TripletMetric(4, tol=1e-6).fit(X, y, sample_weight=weights)
+    assert metric.n_triplets_ == plain.n_triplets_
+    assert metric.rel_gap_ <= 1e-6
+    assert np.allclose(metric.get_mahalanobis_matrix(), plain.get_mahalanobis_matrix(), rtol=0, atol=1e-3)
+    with client.as_current():
+        other = ts.TripletMetric(4, scheduler="current", tol=1e-6).fit(X, y, sample_weight=weights)
+    assert np.array_equal(other.components_, metric.components_)
+
+
+def test_what_an_estimator_on_a_cluster_refuses(client, tmp_path):
+    X, y = labelled(n=60)
+    address = client.scheduler.address
+    for change, words in (
+        ({"rounds": 2}, "rounds=2: with scheduler='tcp"),
+        ({"prior": "identity"}, "prior='identity': with scheduler='tcp"),
+        ({"scheduler": 5}, "scheduler=5: scheduler must be None, 'current' or an address"),
+        ({"scheduler": "nonsense://x"}, "scheduler='nonsense://x': no scheduler answers there"),
+    ):
+        with pytest.raises(ts.InputError, match=words):
+            ts.TripletMetric(3, **{"scheduler": address, **change}).fit(X, y)
+    with pytest.raises(ts.InputError, match="neighbors is given: with scheduler="):
+        ts.TripletMetric(3, scheduler=address).fit(X, y, neighbors=np.zeros((60, 3), dtype=int))
+    with pytest.raises(ts.InputError, match=r"this process has no dask.distributed.Client"):
+        ts.TripletMetric(3, scheduler="current").fit(X, y)
+    metric = ts.TripletMetric(3, scheduler=address).fit(X, y)
+    ts.save(metric, tmp_path / "m")
+    assert ts.load(tmp_path / "m").scheduler is None  # it belongs to the run
+
+
+def test_commands_on_a_cluster(client, tmp_path):
+    X, y = labelled(n=90)
+    for i, rows in enumerate((slice(0, 40), slice(40, 90))):
+        np.save(tmp_path / f"X-{i}.npy", X[rows])
+        np.save(tmp_path / f"y-{i}.npy", y[rows])
+    address = client.scheduler.address
+    words = ["path", str(tmp_path), "-k", "4", "--n-lambdas", "4", "--test-share", "0", "--json", "-o"]
+    here = json.loads(invoke(*words, tmp_path / "a").out)
+    there = json.loads(invoke(*words, tmp_path / "b", "--scheduler", address).out)
+    assert there["n_points"] == 90
+    assert np.allclose(here["losses"], there["losses"], rtol=1e-5)
+    told = refusal(*words, tmp_path / "c", "--scheduler", address, "--workers", "2")
+    assert "workers=2: it has no effect with --scheduler, leave it out" in told

@@ -30,8 +30,8 @@ class Cone(str, Enum):
 
 
 DATA = (
-    "A CSV, TSV, npz, npy, svmlight or parquet file, or X.npy,y.npy; - for standard input; or iris, wine, digits, "
-    "breast_cancer."
+    "A CSV, TSV, npz, npy, svmlight or parquet file, or X.npy,y.npy; a folder of X-*.npy with y-*.npy; - for standard "
+    "input; or iris, wine, digits, breast_cancer."
 )
 Data = Annotated[str, typer.Argument(help=DATA, show_default=False)]
 Label = Annotated[
@@ -62,6 +62,8 @@ IDLE = (
     ("path", lambda p: p["triplets"] == Triplets.all, "--triplets all", ("k",)),
     ("path", lambda p: p["guarantee"] is not None, "--guarantee", ("ratio",)),
     ("path", lambda p: p["validate"] is not None, "--validate", ("test_share", "seed")),
+    ("path", lambda p: p["scheduler"] is not None, "--scheduler", ("workers", "prior", "memory")),
+    ("path", lambda p: p["workers"] is not None, "--workers", ("prior", "memory")),
     ("path", lambda p: p["test_share"] == 0, "--test-share 0", ("seed",)),
     (
         "fit",

@@ -116,7 +116,8 @@ def problem(
         By default from the numbers of points and neighbours alone. The bits depend on it.
     folder : path, optional
         Where files go that every worker can read and this process can write. By default ``triscreen`` in the folder of
-        parts, or for arrays a temporary one, which is enough where all workers are on this machine.
+        parts, or for arrays a temporary one (in Dask's ``temporary-directory`` where that is set), which is enough
+        where all workers are on this machine.
     comparisons : array of int, shape (m, 3), optional
         Rows (i, j, l), as for `given_triplets`, in place of labels.
     weights : array, optional

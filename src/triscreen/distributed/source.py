@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import tempfile
 import weakref
 from dataclasses import dataclass
@@ -64,10 +65,12 @@ def open_source(X, y, folder, needs_labels=True):
 
 
 class Temporary:
-    """A folder that goes when nobody has this object any more."""
+    """A folder that goes when nobody has this object any more; in Dask's ``temporary-directory`` where that is set."""
 
     def __init__(self):
-        self.name = tempfile.mkdtemp(prefix="triscreen-")
+        dask = sys.modules.get("dask")
+        place = None if dask is None else dask.config.get("temporary-directory", None)
+        self.name = tempfile.mkdtemp(prefix="triscreen-", dir=place)
         weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
 
 

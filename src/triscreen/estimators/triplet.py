@@ -15,6 +15,7 @@ from triscreen._utils.validation import as_choice, as_count, as_positive
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
+from triscreen.estimators.cluster import check_alone, client_of, problem_on
 from triscreen.estimators.graphs import given_neighbours
 from triscreen.estimators.starts import check_start, make_start, moved, scaled_start
 from triscreen.problem import Problem
@@ -105,6 +106,10 @@ class TripletMetric(LabelledMetric):
         As for `solve`.
     n_jobs, memory_budget :
         As for `Problem`.
+    scheduler : None, "current" or str, optional
+        Where the triplets live: in this process; on the workers of the `dask.distributed.Client` that it has; or on
+        those of the scheduler at an address such as "tcp://host:8786" (see docs/distributed.md). Without a prior, and
+        neighbours are chosen once.
     callback : callable, optional
         Sees a `State` after every iteration; returning True stops.
     random_state : ignored
@@ -158,6 +163,7 @@ class TripletMetric(LabelledMetric):
         max_seconds=None,
         n_jobs=None,
         memory_budget=None,
+        scheduler=None,
         callback=None,
         random_state=None,
         verbose=0,
@@ -179,6 +185,7 @@ class TripletMetric(LabelledMetric):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
+        self.scheduler = scheduler
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
@@ -207,10 +214,26 @@ class TripletMetric(LabelledMetric):
         begin = time.perf_counter()
         check_start(self.prior)
         X, y, weights = self._check(X, y, sample_weight)
+        if self.scheduler is not None:
+            check_alone(self, neighbors)
         given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
-            self._set_solution(self._last_round(X, y, weights, given, lam, ratio, begin, tell))
+            if self.scheduler is None:
+                solution = self._last_round(X, y, weights, given, lam, ratio, begin, tell)
+            else:
+                solution = self._on_workers(X, y, weights, lam, ratio, begin, tell)
+            self._set_solution(solution)
         return self
+
+    def _on_workers(self, X, y, weights, lam, ratio, begin, tell):
+        """Learn once, the triplets on the workers of a cluster."""
+        with client_of(self.scheduler) as client:
+            with self._in_time(begin):
+                problem = problem_on(client, X, y, self, weights)
+                wanted = lam if lam is not None else ratio * scale_of_lambda(problem)
+            self.n_rounds_, self.n_triplets_ = 1, problem.triplets.n_triplets
+            self.prior_, self.prior_scale_ = None, 0.0
+            return solve(problem, wanted, callback=tell, **self._arguments(begin))
 
     def _last_round(self, X, y, weights, given, lam, ratio, begin, tell):
         """Learn and choose neighbours again, as often as that is wanted and changes them; return the last solution."""
