@@ -352,11 +352,12 @@ def test_what_an_estimator_on_a_cluster_refuses(client, tmp_path):
 
 def test_commands_on_a_cluster(client, tmp_path):
     X, y = labelled(n=90)
+    (tmp_path / "parts").mkdir()
     for i, rows in enumerate((slice(0, 40), slice(40, 90))):
-        np.save(tmp_path / f"X-{i}.npy", X[rows])
-        np.save(tmp_path / f"y-{i}.npy", y[rows])
+        np.save(tmp_path / "parts" / f"X-{i}.npy", X[rows])
+        np.save(tmp_path / "parts" / f"y-{i}.npy", y[rows])
     address = client.scheduler.address
-    words = ["path", str(tmp_path), "-k", "4", "--n-lambdas", "4", "--test-share", "0", "--json", "-o"]
+    words = ["path", tmp_path / "parts", "-k", "4", "--n-lambdas", "4", "--test-share", "0", "--json", "-o"]
     here = json.loads(invoke(*words, tmp_path / "a").out)
     there = json.loads(invoke(*words, tmp_path / "b", "--scheduler", address).out)
     assert there["n_points"] == 90
