@@ -69,6 +69,44 @@ def wait_for_workers(client, count, seconds=30.0):
         time.sleep(0.05)
 
 
+def eventually(ask, good, seconds=15.0):
+    """Return the first answer that is good."""
+    end = time.monotonic() + seconds
+    while not good(answer := ask()):
+        assert time.monotonic() < end, answer
+        time.sleep(0.05)
+    return answer
+
+
+# -- what workers are asked to do --------------------------------------------------------------------------------------
+
+
+def asleep(seconds, number, n_jobs=1):
+    """Return the number after a while; a worker that is to sleep backwards dies of it."""
+    if seconds < 0:
+        os._exit(1)
+    time.sleep(seconds)
+    return number
+
+
+def break_down(text):
+    """Raise whenever a shard is to be made, from now on; None: no more."""
+    from triscreen.distributed import plan, shards
+
+    def load(*_):
+        raise OSError(text)
+
+    shards.load = plan.load if text is None else load
+    shards._states.clear()
+
+
+def shards_of(plan):
+    """Return the shards of a plan that this process remembers."""
+    from triscreen.distributed import shards
+
+    return sorted({shard for known, shard, _ in shards._states if known == plan})
+
+
 def same_bits(path, other):
     """Are two paths the same to the last bit, work apart?"""
     assert len(path) == len(other)

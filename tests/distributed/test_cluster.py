@@ -15,14 +15,28 @@ import triscreen as ts
 from commands import invoke, refusal
 
 pytest.importorskip("distributed")
-from clusters import CONTINUE, KILL, STOP, cluster_of, harm, pids, same_bits, scale_to, wait_for_workers
+from clusters import (
+    CONTINUE,
+    KILL,
+    STOP,
+    asleep,
+    break_down,
+    cluster_of,
+    eventually,
+    harm,
+    pids,
+    same_bits,
+    scale_to,
+    shards_of,
+    wait_for_workers,
+)
 
 from triscreen.distributed import shards
 from triscreen.distributed.pool import Cluster
 from triscreen.distributed.workers import memory_limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-LAMBDAS = 9
+LAMBDAS = 8
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +73,7 @@ def test_the_same_bits_for_any_number_of_workers(cluster, reference):
         same_bits(walked(made(client)), reference)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("weighted") or kind == "lmnn"])
 def test_the_same_bits_for_every_kind(client, kind):
     X, y = labelled(n=60)
     _, given, named = arguments(kind, X, y)
@@ -97,7 +111,14 @@ def test_workers_that_are_killed_stopped_restarted_and_retired(client, reference
     finally:
         for number in stopped:
             harm(number, CONTINUE)
-    assert problem.triplets.pool.able  # it knows whom it can ask
+    wait_for_workers(client, 2)
+
+    def kept():
+        ts.solve(problem, reference.lambdas[0])
+        return client.run(shards_of, problem.triplets.plan)
+
+    kept = eventually(kept, lambda kept: sum(map(len, kept.values())) == 5, 30.0)
+    assert sorted(map(len, kept.values())) == [2, 3], "work is shared, and nobody keeps the shards of others"
 
 
 def test_workers_that_die_at_any_moment(client, reference):
@@ -170,18 +191,11 @@ def test_two_fits_at_once(client, reference):
 
 
 def test_workers_forget_a_problem_that_is_over(client):
-    def kept():
-        from triscreen.distributed import shards
-
-        return len(shards._states)
-
     problem = made(client)
-    assert sum(client.run(kept).values()) >= 5
+    plan = problem.triplets.plan
+    assert sum(map(len, client.run(shards_of, plan).values())) >= 5
     del problem
-    end = time.monotonic() + 10
-    while sum(client.run(kept).values()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    eventually(lambda: client.run(shards_of, plan), lambda kept: not any(kept.values()))
 
 
 def test_ctrl_c_gives_the_path_so_far(client, reference):
@@ -200,28 +214,13 @@ def test_ctrl_c_gives_the_path_so_far(client, reference):
 # -- what goes wrong for good ------------------------------------------------------------------------------------------
 
 
-def break_down(text):
-    """Let a worker that is asked to make a shard raise; sent as it is."""
-
-    def change(text):
-        from triscreen.distributed import shards
-
-        def load(plan, number):
-            raise OSError(text)
-
-        shards.load = load
-        shards._states.clear()
-
-    return change, text
-
-
 def test_one_ill_worker_is_no_end(client, reference):
     problem = made(client)
-    client.run(*break_down("the disk is gone"), workers=[min(client.nthreads())])
+    client.run(break_down, "the disk is gone", workers=[min(client.nthreads())])
     try:
         same_bits(walked(problem), reference)
     finally:
-        client.restart(timeout=30)
+        client.run(break_down, None)
 
 
 def test_a_shard_that_raises_on_two_workers_is_told_in_a_sentence(client, tmp_path):
@@ -240,23 +239,21 @@ def test_workers_that_cannot_do_the_work_are_told_before_it(client, tmp_path):
     with pytest.raises(ts.InputError, match=r"the worker tcp.* cannot read the folder .*pass a folder= that every"):
         Cluster(client).check(tmp_path / "nowhere")
 
-    def other_version():
-        import triscreen
-
-        triscreen.__version__ = "0.0.1"
-
-    def no_triscreen():
+    def change(version, here):
         import sys
 
-        sys.modules["triscreen"] = None
+        kept = sys.modules.setdefault("kept", sys.modules["triscreen"])
+        kept.__version__ = version
+        sys.modules["triscreen"] = kept if here else None
 
-    for change, words in ((other_version, r"has triscreen 0.0.1: it must have"), (no_triscreen, "cannot import what")):
-        client.run(change, workers=[min(client.nthreads())])
+    worker, version = [min(client.nthreads())], ts.__version__
+    for told, words in ((("0.0.1", True), r"has triscreen 0.0.1: it must have"), ((version, False), "cannot import")):
+        client.run(change, *told, workers=worker)
         try:
             with pytest.raises(ts.InputError, match=words):
                 made(client)
         finally:
-            client.restart(timeout=30)
+            client.run(change, version, True, workers=worker)
 
 
 def test_workers_that_differ_are_warned_of(client, monkeypatch):
@@ -301,16 +298,6 @@ def test_workers_killed_under_a_task_are_forgiven_and_a_killer_is_not():
         assert killed == [True]
         with pytest.raises(ts.ClusterError, match="workers of a shard have died 4 times over, most likely for want"):
             pool.map("die", asleep, [(-1.0, 0)], places=[0])
-
-
-def asleep(seconds, number, n_jobs=1):
-    import os
-    import time
-
-    if seconds < 0:
-        os._exit(1)
-    time.sleep(seconds)
-    return number
 
 
 # -- people ------------------------------------------------------------------------------------------------------------
@@ -363,4 +350,4 @@ def test_commands_on_a_cluster(client, tmp_path):
     assert there["n_points"] == 90
     assert np.allclose(here["losses"], there["losses"], rtol=1e-5)
     told = refusal(*words, tmp_path / "c", "--scheduler", address, "--workers", "2")
-    assert "workers=2: it has no effect with --scheduler, leave it out" in told
+    assert "workers='2': it has no effect with --scheduler, leave it out" in told

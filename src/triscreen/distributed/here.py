@@ -27,6 +27,9 @@ class Here:
     def check_memory(self, what, kept, working):
         """Nothing is known of a limit."""
 
+    def serve(self, plan):
+        """All shards are here anyway."""
+
     def forget(self, plan):
         """Drop what is remembered of a plan."""
         from triscreen.distributed.shards import forget

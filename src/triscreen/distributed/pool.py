@@ -16,21 +16,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import queue
 import time
 import uuid
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from triscreen._utils.threads import check_time
+from triscreen.distributed.crew import Crew
 from triscreen.distributed.workers import check_workers, memory_limits, versions_on
 from triscreen.errors import ClusterError, InputError
 
 _log = logging.getLogger(__name__)
 _TICK = 0.05  # seconds between two looks at the clock
 _TOGETHER = 0.2  # answers are fetched together, unless some of them take so much longer
-_LOOK = 1.0  # and between two looks at the workers
 _KILLS = 4  # so many times a task may have ended its workers
 _LONGER = 4.0  # what is late: later than so many times what such work has taken
 
@@ -65,20 +65,14 @@ class Cluster:
     """
 
     def __init__(self, client, patience=30.0, waiting=300.0):
-        self.client, self.patience, self.waiting = client, patience, waiting
-        self._threads = {}  # worker -> its threads
-        self._homes = {}  # place -> worker
-        self._silent = {}  # worker that kept us waiting -> since when
-        self._looked = 0.0
+        self.client, self.patience = client, patience
+        self.crew = Crew(client, patience, waiting)
         self._usual = {}  # title -> seconds that such a task took, at most, of late
-
-    # -- before the work ----------------------------------------------------------------------------------------------
 
     def check(self, folder):
         """Refuse workers that cannot do the work or read the folder: before any of it, in one sentence."""
-        self._look(force=True)
-        self._wait_for_workers()
-        check_workers(versions_on(self.client, folder, list(self._threads)))
+        self.crew.wait()
+        check_workers(versions_on(self.client, folder, list(self.crew.threads)))
 
     def check_memory(self, what, kept, working):
         """Refuse workers that have too little memory, in one sentence.
@@ -91,13 +85,12 @@ class Cluster:
         working : float
             Bytes more that one of them takes while it works.
         """
-        self._look(force=True)
-        self._wait_for_workers()
-        share = -(-len(kept) // len(self._threads))
+        self.crew.wait()
+        threads = self.crew.threads
+        share = -(-len(kept) // len(threads))
         most = sum(sorted(kept)[-share:]) if kept else 0.0
-        limits = memory_limits(self.client, list(self._threads))
-        for worker, limit in sorted(limits.items()):
-            needed = most + working * max(1, min(self._threads.get(worker, 1), share))
+        for worker, limit in sorted(memory_limits(self.client, list(threads)).items()):
+            needed = most + working * max(1, min(threads[worker], share))
             _log.info("%s: about %.3g GB on %s, of %.3g GB", what, needed / 1e9, worker, limit / 1e9)
             if limit and needed > 0.8 * limit:
                 raise InputError(
@@ -105,16 +98,13 @@ class Cluster:
                     "GB there; take more workers or memory, more shards, or fewer neighbours or features"
                 )
 
+    def serve(self, plan):
+        """Take the places of rounds for the shards of a plan, from now on."""
+        self.crew.plan = plan
+
     def forget(self, plan):
-        """Let workers drop what they remember of a plan, if they can be reached; nobody waits for that."""
-        from triscreen.distributed.shards import forget
-
-        with contextlib.suppress(Exception):
-            if self.client.status == "running":
-                telling = self.client.run(forget, plan, asynchronous=True)
-                asyncio.run_coroutine_threadsafe(telling, self.client.loop.asyncio_loop)
-
-    # -- a round ------------------------------------------------------------------------------------------------------
+        """Let workers drop what they remember of a plan."""
+        self.crew.forget(plan)
 
     def map(self, title, function, jobs, places=None, arrived=None):
         """Return ``function(*job, n_jobs=...)`` of every job, each computed by some worker.
@@ -126,105 +116,21 @@ class Cluster:
         function : callable
             Of a module that workers have, and pure.
         jobs : iterable of tuples
-        places : iterable, optional
+        places : iterable of int, optional
             Of each job: jobs of one place go to the same worker, from round to round.
         arrived : callable, optional
             ``arrived(number, answer)`` is told of each answer when it is there.
         """
         jobs = list(jobs)
-        places = [("any", i) for i in range(len(jobs))] if places is None else list(places)
-        self._look()
-        turn = _Round(
-            self, title, function, [_Job(i, p, job) for i, (p, job) in enumerate(zip(places, jobs, strict=True))]
-        )
+        places = [None] * len(jobs) if places is None else list(places)
+        self.crew.look()
+        self.crew.settle(places)
+        numbered = enumerate(zip(places, jobs, strict=True))
+        turn = _Round(self, title, function, [_Job(number, place, job) for number, (place, job) in numbered])
         try:
             return turn.run(arrived)
         finally:
             turn.release()
-
-    # -- workers ------------------------------------------------------------------------------------------------------
-
-    def _look(self, force=False):
-        """See which workers there are, now and then, and put places right."""
-        now = time.monotonic()
-        if not force and now - self._looked < _LOOK:
-            return
-        self._looked = now
-        if self.client.status in ("connecting", "newly-created"):
-            self._threads = {}
-            return
-        if self.client.status != "running":
-            raise ClusterError(f"the client is {self.client.status}: it has no connection to the scheduler any more")
-        found = self.client.nthreads()
-        if found.keys() != self._threads.keys():
-            gone, new = self._threads.keys() - found.keys(), found.keys() - self._threads.keys()
-            if self._threads:
-                _log.info("workers: %d gone, %d new, %d in all", len(gone), len(new), len(found))
-            self._threads = dict(found)
-            self._silent = {worker: since for worker, since in self._silent.items() if worker in found}
-        # Who was silent gets another chance after a while.
-        self._silent = {worker: since for worker, since in self._silent.items() if now - since < 4 * self.patience}
-
-    def _wait_for_workers(self):
-        """Return when there is a worker; message, then `ClusterError`, where there is none for too long."""
-        begin = time.monotonic()
-        while not self._threads:
-            if time.monotonic() - begin > self.waiting:
-                raise self.no_workers()
-            if time.monotonic() - begin < 2 * _LOOK:
-                _log.warning("the cluster has no workers: waiting up to %.0f s for some", self.waiting)
-            check_time()
-            time.sleep(_LOOK)
-            self._look(force=True)
-
-    def no_workers(self):
-        """Return the error of a cluster without workers."""
-        return ClusterError(
-            f"the cluster has had no workers for {self.waiting:.0f} s; start some, and the same call with a checkpoint "
-            "goes on where it was"
-        )
-
-    @property
-    def able(self):
-        """Workers that are not silent, in a fixed order; all of them where all are."""
-        return sorted(self._threads.keys() - self._silent.keys()) or sorted(self._threads)
-
-    def home(self, place, places):
-        """Return the worker of a place: the same one while it is there, such that no worker has too many."""
-        able = self.able
-        if not able:
-            return None
-        most = -(-len(places) // len(able))
-        counts = dict.fromkeys(able, 0)
-        for other in places:
-            worker = self._homes.get(other)
-            if other != place and worker in counts:
-                counts[worker] += 1
-        worker = self._homes.get(place)
-        if worker not in counts or counts[worker] >= most:
-            worker = min(able, key=lambda one: (counts[one], one))
-            self._homes[place] = worker
-        return worker
-
-    def elsewhere(self, excluded):
-        """Return the worker for a second copy, or None where there is no other."""
-        others = [worker for worker in self.able if worker not in excluded]
-        return next(itertools.islice(others, uuid.uuid4().int % len(others), None)) if others else None
-
-    def was_silent(self, worker):
-        """Remember a worker that kept us waiting: others do its work meanwhile."""
-        if worker is not None and worker not in self._silent:
-            _log.info("worker %s is late: others do its work, too", worker)
-            self._silent[worker] = time.monotonic()
-
-    def spoke(self, worker):
-        """A worker has answered."""
-        self._silent.pop(worker, None)
-
-    def n_jobs(self, worker, places):
-        """Return how many threads a task may have: those of the worker, shared by the tasks that it has at a time."""
-        mine = sum(self._homes.get(place) == worker for place in places)
-        return max(1, self._threads.get(worker, 1) // max(1, mine))
 
     def late(self, title):
         """Return the seconds after which a task is late."""
@@ -240,14 +146,12 @@ class _Round:
     """One round: sends, waits, sends again."""
 
     def __init__(self, cluster, title, function, jobs):
-        self.cluster, self.client = cluster, cluster.client
+        self.cluster, self.client, self.crew = cluster, cluster.client, cluster.crew
         self.title, self.function, self.jobs = title, function, jobs
-        self.places = [job.place for job in jobs]
         self.left = {job.number: job for job in jobs}
         self.news = queue.SimpleQueue()
         self.answers = [None] * len(jobs)
         self.ready, self._since = {}, None  # what has ended and is not here yet, and since when
-        self._alone = None  # since when there have been no workers
 
     def run(self, arrived):
         """Return the answers, in the order of the jobs."""
@@ -272,14 +176,15 @@ class _Round:
         """Submit a copy of a task, to a worker or to the one of its place."""
         import dask
 
-        worker = worker or self.cluster.home(job.place, self.places)
-        n_jobs = self.cluster.n_jobs(worker, self.places)
+        worker = worker or self.crew.home(job.place, job.number)
+        n_jobs = self.crew.n_jobs(worker, len(self.jobs))
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"}):
             future = self.client.submit(
                 attempt,
                 self.function,
                 job.arguments,
                 n_jobs,
+                _version(),
                 key=f"triscreen-{self.title}-{uuid.uuid4().hex}",
                 workers=None if worker is None else [worker],
                 allow_other_workers=worker is not None,
@@ -287,6 +192,8 @@ class _Round:
                 pure=False,
             )
         job.copies[future] = worker, time.monotonic()
+        if worker != self.crew.home(job.place, job.number):
+            self.crew.stray(worker, job.place)
         future.add_done_callback(lambda done: self.news.put((job, done)))
 
     def _collect(self):
@@ -337,7 +244,7 @@ class _Round:
                 if time.monotonic() - begin > self.cluster.patience:
                     coming.cancel()
                     for future, job in futures.items():
-                        self.cluster.was_silent(job.copies[future][0])
+                        self.crew.was_silent(job.copies[future][0])
                     return dict.fromkeys(wanted, _Lost())
             except asyncio.CancelledError:
                 return dict.fromkeys(wanted, _Lost())
@@ -348,7 +255,9 @@ class _Round:
 
     def _take(self, job, answer, arrived):
         future, (worker, good, value) = answer
-        self.cluster.spoke(worker)
+        self.crew.spoke(worker)
+        if worker != self.crew.home(job.place, job.number):
+            self.crew.stray(worker, job.place)
         if not good:
             del job.copies[future]
             self._raised(job, worker, value)
@@ -366,7 +275,7 @@ class _Round:
         """A task that raises on two workers (or twice on the only one) raises here."""
         again = worker in job.raised
         job.raised[worker] = error
-        others = [one for one in self.cluster.able if one not in job.raised]
+        others = [one for one in self.crew.able if one not in job.raised]
         if len(job.raised) > 1 or (again and not others):
             where = f"shard {job.place}" if isinstance(job.place, int) else "a task"
             text = " ".join(str(error).split()) or type(error).__name__
@@ -393,29 +302,24 @@ class _Round:
                     f"{self.title}: the workers of a shard have died {job.kills} times over, most likely for want of "
                     "memory; give them more, or take more shards (n_shards)"
                 )
-        self.cluster._look(force=True)
+        self.crew.look(force=True)
+        self.crew.settle(())
         if not job.copies:
             self._send(job)
 
     def _watch(self):
         """Look at clock and workers: second copies for late tasks, an end where nobody is left."""
-        now, cluster = time.monotonic(), self.cluster
-        cluster._look()
-        if not cluster._threads:
-            if self._alone is None:
-                self._alone = now
-                _log.warning("the cluster has no workers: waiting up to %.0f s for some", cluster.waiting)
-            if now - self._alone > cluster.waiting:
-                raise cluster.no_workers()
+        self.crew.look()
+        if not self.crew.is_there():
             return
-        self._alone = None
-        late = cluster.late(self.title)
+        now, late = time.monotonic(), self.cluster.late(self.title)
         for job in list(self.left.values()):
             if job.copies and now - job.waiting_since > late:
                 had = {worker for worker, _ in job.copies.values()}
                 for worker in had:
-                    cluster.was_silent(worker)
-                other = cluster.elsewhere(had)
+                    self.crew.was_silent(worker)
+                    self.crew.stray(worker, job.place)
+                other = self.crew.elsewhere(had, job.number)
                 if other is not None:
                     self._send(job, other)
 
@@ -429,11 +333,17 @@ async def _gathered(client, futures):
     return await client.gather(dict(enumerate(futures)), errors="skip", asynchronous=True)
 
 
-def attempt(function, arguments, n_jobs):
+def _version():
+    return import_module("triscreen").__version__
+
+
+def attempt(function, arguments, n_jobs, version):
     """Run a task on a worker; return (the worker, whether it went well, the answer or what was raised)."""
     from distributed import get_worker
 
     worker = get_worker().address
+    if _version() != version:  # one that came later
+        return worker, False, InputError(f"the worker {worker} has triscreen {_version()}: it must have {version}")
     try:
         return worker, True, function(*arguments, n_jobs=n_jobs)
     except Exception as err:

@@ -169,6 +169,7 @@ def problem(
     kind = {"lmnn": "all"}.get(kind, kind)
     _check_memory(pool, kind, source, n_shards, tables)
     plan = make_plan(source, look.known_by, kind, cone.name, frame, n_shards, tables)
+    pool.serve(plan)
     jobs = [(plan, shard, None, (), None, "facts", ()) for shard in range(n_shards)]
     facts = pool.map("load", perform, jobs, places=range(n_shards))
     dim = source.dim if frame.basis is None else frame.basis.shape[1]

@@ -192,13 +192,18 @@ _making = {}  # (plan, shard) -> lock: two tasks of one shard do not make it twi
 
 def forget(plan):
     """Drop all that is remembered of a plan; returns how much that was."""
+    return keep_only(plan, ())
+
+
+def keep_only(plan, shards):
+    """Drop what is remembered of a plan's other shards; returns how much that was."""
     with _lock:
-        mine = [key for key in _states if key[0] == plan]
-        for key in mine:
+        gone = [key for key in _states if key[0] == plan and key[1] not in shards]
+        for key in gone:
             del _states[key]
-        for key in [key for key in _making if key[0] == plan]:
+        for key in [key for key in _making if key[0] == plan and key[1] not in shards]:
             del _making[key]
-        return len(mine)
+        return len(gone)
 
 
 def perform(plan, shard, known_by, names, steps, operation, arguments, n_jobs=1):
