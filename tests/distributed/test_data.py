@@ -103,6 +103,9 @@ def test_the_span_is_found_block_by_block(monkeypatch, block):
     assert solved(problem).primal == pytest.approx(solved(plain).primal, rel=2e-6)
     few = ts.distributed.problem(None, Z[:12], y[:12], k=2, n_shards=2)  # fewer points than dimensions
     assert few.basis.shape == (30, 4)
+    monkeypatch.setattr("triscreen.problem.span._FAITHFUL", 1e-20)  # a rotation that loses a digit is no good
+    assert ts.distributed.problem(None, Z, y, k=3, n_shards=2).basis is None
+    assert ts.Problem(Z, ts.knn_triplets(Z, y, 3)).basis is None
 
 
 def test_the_temporary_folder_goes_with_the_problem():

@@ -177,3 +177,74 @@ def test_max_seconds_ends_a_solve(monkeypatch):
     with pytest.warns(ts.ConvergenceWarning):
         sol = ts.solve(problem, lam, tol=1e-12, max_seconds=0.2)
     assert sol.stopped_by == "max_seconds"
+
+
+def test_small_classes_and_points_without_triplets():
+    X, y = labelled(n=40)
+    y = y.copy()
+    y[:2], y[2] = 7, 8  # a class of two points, and one of one
+    with pytest.warns(ts.SmallClassWarning, match="one point only, no anchor"):
+        plain = ts.Problem(X, ts.knn_triplets(X, y, 3))
+    with pytest.warns(ts.SmallClassWarning, match="one point only, no anchor"):
+        problem = ts.distributed.problem(None, X, y, k=3, n_shards=5)
+    assert problem.triplets.n_triplets == plain.triplets.n_triplets
+    assert problem.triplets.n_pairs == plain.triplets.n_pairs
+    M = np.diag([1.0, 2.0, 0.5, 0.1, 0.0])
+    assert problem.value(M, 1.0) == pytest.approx(plain.value(M, 1.0), rel=1e-13)
+    assert np.allclose(problem.gradient(M, 1.0), plain.gradient(M, 1.0), rtol=1e-11)
+
+
+def test_what_a_shard_remembers_of_a_metric_is_that_metric():
+    _, problem = both("knn", n_shards=1)
+    state = shards._states[problem.triplets.plan, 0, ""]
+    metrics = [(0.1 * np.eye(4), True), (np.diag([1.0, 0, 0, 2]), True), (0.1 * np.eye(4), False)]
+    fresh = [shards.State(state.triplets, state.cone).evaluate(problem.threads, m, 0.05) for m in metrics]
+    for i in (0, 0, 1, 1, 2, 2, 0):
+        sums, A = state.evaluate(problem.threads, metrics[i], 0.05)
+        assert sums == fresh[i][0]
+        assert np.array_equal(A, fresh[i][1])
+    assert fresh[0][0] != fresh[2][0]  # a factor, and a matrix
+
+
+@pytest.mark.parametrize("kind", ["knn", "all"])
+def test_margins_are_as_exact_as_their_bound_says(kind):
+    """Distances by a factor, and by a matrix that is none of a metric, against those of many digits."""
+    from fractions import Fraction
+
+    X, y = labelled(n=24, d=3)
+    X = X + np.array([1e3, 0.0, 0.0]) * (np.arange(24) % 2)[:, None]  # far points make rounding visible
+    T = ts.knn_triplets(X, y, 3) if kind == "knn" else ts.all_triplets(X, y)
+    problem = ts.distributed.problem(None, X, y, kind, 3, n_shards=1)
+    rows, F = T.indices()[::7], np.random.default_rng(0).normal(size=(3, 2))
+    M = F @ F.T - 0.3 * np.eye(3)
+    exact = [[Fraction(float(value)) for value in row] for row in X]
+    inner = shards._states[problem.triplets.plan, 0, ""].triplets
+    place = np.searchsorted(inner.point_ids, np.arange(24)) if kind == "knn" else np.argsort(inner.point_ids)
+    for metric, recipe in (
+        ((F, True), problem.triplets.distances_under(problem.cone, F, problem.threads)),
+        ((M, False), problem.triplets.distances_of(M)),
+    ):
+        matrix = F @ F.T if metric[1] else M
+        wide = [[Fraction(float(value)) for value in row] for row in (F if metric[1] else matrix)]
+        bound = problem.rounding.margin(recipe, None)
+        dist = shards.distances(inner, problem.cone, metric, problem.threads)
+        for i, j, k in rows:
+            found = computed(inner, dist, place[i], place[k]) - computed(inner, dist, place[i], place[j])
+            wanted = length(exact, wide, i, k, metric[1]) - length(exact, wide, i, j, metric[1])
+            assert abs(Fraction(found) - wanted) <= bound
+        assert bound < 1e-6 * float(np.abs(X).max()) ** 2
+
+
+def computed(triplets, dist, a, b):
+    """The distance of a pair, as a shard has it."""
+    if triplets.lists_pairs:
+        found = np.flatnonzero((triplets.first == a) & (triplets.second == b))
+        return float(dist[found[0]])
+    return float(dist.squares[a] + dist.squares[b] - 2 * (dist.left[a] @ dist.right[b]))
+
+
+def length(points, matrix, a, b, is_factor):
+    """The same in fractions."""
+    delta = [u - v for u, v in zip(points[a], points[b], strict=True)]
+    there = [sum(delta[r] * matrix[r][c] for r in range(len(delta))) for c in range(len(matrix[0]))]
+    return sum(v * v for v in there) if is_factor else sum(u * v for u, v in zip(delta, there, strict=True))
