@@ -38,3 +38,12 @@ def _processes(workers):
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+def problem_on(client, data, kind, k, gamma, cone, jobs, budget):
+    """Return the problem of labelled points, or of comparisons, whose triplets live on the workers of a client."""
+    from triscreen.distributed import problem
+    from triscreen.problem.losses import loss_of
+
+    given = {"comparisons": data.rows} if data.rows is not None else {"y": data.y, "triplets": kind, "k": k}
+    return problem(client, data.X, loss=loss_of(gamma), cone=cone, n_jobs=jobs, **given)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from triscreen._utils.progress import progress, silent
-from triscreen.cli.clusters import client_on
+from triscreen.cli.clusters import client_on, problem_on
 from triscreen.cli.common import Clock, about, answer, as_bytes, command, read, say, values
 from triscreen.cli.estimate import estimate, plan_of_fit, plan_of_path
 from triscreen.cli.options import (
@@ -24,7 +24,9 @@ from triscreen.cli.options import (
     Names,
     Quiet,
     Scale,
+    Scheduler,
     Triplets,
+    Workers,
     refuse_idle,
 )
 from triscreen.cli.outputs import check_files, resumable
@@ -59,12 +61,6 @@ Prior = Annotated[
         "a file with a metric or a model.",
         show_default=False,
     ),
-]
-Scheduler = Annotated[
-    str, typer.Option(help="Work on the Dask cluster at this address, such as tcp://host:8786.", show_default=False)
-]
-Workers = Annotated[
-    int, typer.Option(help="Work on so many processes of this machine, by Dask.", min=1, show_default=False)
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say how many triplets, how much memory, how long; then end.")]
 
@@ -150,7 +146,7 @@ def path(
             return estimate(plan_of_path(test_share), *wanted, json, start is not None)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
         client = ctx.with_resource(client_on(scheduler, workers))
-        problem = _problem(*wanted, start) if client is None else _problem_on(client, *wanted)
+        problem = _problem(*wanted, start) if client is None else problem_on(client, *wanted)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
@@ -487,15 +483,6 @@ def _problem(data, kind, k, gamma, cone, jobs, budget, start):
         T = given_triplets(data.rows)
     N, _ = scaled_start(N, data.X, T, loss, jobs)
     return Problem(data.X, T, loss, cone, n_jobs=jobs, memory_budget=budget, prior=N)
-
-
-def _problem_on(client, data, kind, k, gamma, cone, jobs, budget):
-    """Return the problem whose triplets live on the workers of a client."""
-    from triscreen.distributed import problem
-    from triscreen.problem.losses import loss_of
-
-    given = {"comparisons": data.rows} if data.rows is not None else {"y": data.y, "triplets": kind, "k": k}
-    return problem(client, data.X, loss=loss_of(gamma), cone=cone, n_jobs=jobs, **given)
 
 
 def _out_of_time(path, max_seconds, left_out=()):

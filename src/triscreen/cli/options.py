@@ -49,6 +49,12 @@ Comparisons = Annotated[
         show_default=False,
     ),
 ]
+Scheduler = Annotated[
+    str, typer.Option(help="Work on the Dask cluster at this address, such as tcp://host:8786.", show_default=False)
+]
+Workers = Annotated[
+    int, typer.Option(help="Work on so many processes of this machine, by Dask.", min=1, show_default=False)
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
