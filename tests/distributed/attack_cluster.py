@@ -81,6 +81,27 @@ class Attacker(threading.Thread):
         return True
 
 
+class Keeper(threading.Thread):
+    """Starts workers where there have been none for a while: nannies that are hit at the wrong moment give up."""
+
+    def __init__(self, client, cluster):
+        super().__init__(daemon=True)
+        self.client, self.cluster, self.over, self.times = client, cluster, threading.Event(), 0
+
+    def run(self):
+        """Look, and start some."""
+        since = None
+        while not self.over.wait(1.0):
+            if self.client.nthreads():
+                since = None
+                continue
+            since = since or time.monotonic()
+            if time.monotonic() - since > 10.0:
+                self.cluster.scale(0)
+                self.cluster.scale(3)
+                self.times, since = self.times + 1, None
+
+
 def main(count=100, seed=0):
     """Run paths under attack; return how many harms were done."""
     X, y = labelled(n=300)
@@ -101,7 +122,9 @@ def main(count=100, seed=0):
             same_bits(walked(problem), reference)
             calm = time.monotonic() - first
             attacker = Attacker(client, cluster, min(20, count - len(done)), seed + len(done))
+            keeper = Keeper(client, cluster)
             attacker.start()
+            keeper.start()
             while attacker.is_alive():
                 faulthandler.dump_traceback_later(_HANG, exit=True)
                 same_bits(walked(problem), reference)
@@ -109,10 +132,11 @@ def main(count=100, seed=0):
                 paths += 1
             attacker.over.set()
             attacker.join()
+            keeper.over.set()
+            keeper.join()
             done += attacker.done
-            print(
-                f"{len(done)} of {count}: {paths} paths, {(time.monotonic() - begin):.0f} s; a calm path {calm:.1f} s"
-            )
+            print(f"{len(done)} of {count}: {paths} paths, {time.monotonic() - begin:.0f} s; a calm path {calm:.1f} s; "
+                  f"new workers after 10 s without any {keeper.times} times", flush=True)  # fmt: skip
     print(f"{paths} paths under {len(done)} attacks ({', '.join(f'{done.count(w)} {w}' for w in sorted(set(done)))}): "
           f"the same bits, {time.monotonic() - begin:.0f} s")  # fmt: skip
     return len(done)
