@@ -17,7 +17,7 @@ COMMANDS = typer.main.get_command(app).commands
 # What the parameters of all commands are: a new one has to be put into one of these, or tests fail.
 READ = ("data", "comparisons", "model", "train", "file", "prior", "candidates")
 WRITTEN = ("output", "report", "checkpoint")
-TEXTS = ("label", "names", "drop", "memory", "experiments")  # of type text or path, but no files
+TEXTS = ("label", "names", "drop", "memory", "experiments", "scheduler")  # of type text or path, but no files
 
 
 def invoke(*arguments, stdin=b""):

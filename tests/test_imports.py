@@ -20,6 +20,7 @@ STAGES = [
     "_kernels",
     "triplets",
     "problem",
+    "distributed",
     "screening",
     "solvers",
     "path",

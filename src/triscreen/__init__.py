@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
     from triscreen.errors import (
+        ClusterError,
         ConvergenceWarning,
         DegenerateProblemWarning,
         InputError,
@@ -40,6 +41,7 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "Bounds",
     "Certificate",
+    "ClusterError",
     "ComparisonKFold",
     "ComparisonMetric",
     "ConvergenceWarning",
@@ -81,8 +83,8 @@ __all__ = [
 # Where each name lives; a module is imported, and numpy, numba or scikit-learn with it, when a name is first asked for.
 _HOMES = {
     "errors": (
-        "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted", "NoAnchorWarning",
-        "OutOfTime", "ScaleWarning", "SmallClassWarning",
+        "ClusterError", "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted",
+        "NoAnchorWarning", "OutOfTime", "ScaleWarning", "SmallClassWarning",
     ),
     "estimators": ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"),
     "path": ("Path", "solve_path"),
@@ -111,4 +113,6 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*__all__, *_HOMES, "datasets", "report", "__version__", "__all__", "__doc__", "__file__"})
+    return sorted(
+        {*__all__, *_HOMES, "datasets", "distributed", "report", "__version__", "__all__", "__doc__", "__file__"}
+    )

@@ -69,6 +69,10 @@ class Interrupted(KeyboardInterrupt):
         return type(self), (*self.args, self.result)
 
 
+class ClusterError(RuntimeError):
+    """A cluster cannot go on: no workers, or a shard that fails on two of them. A checkpoint has what was done."""
+
+
 class OutOfTime(RuntimeError):
     """``max_seconds`` were over before there was anything to return; where there is something, that is returned.
 

@@ -23,6 +23,7 @@ VALUES = {
     "rounds": "2", "components": "1", "output": "{folder}/other", "train": "{train}", "neighbors": "7", "quick": (),
     "data": "{folder}", "prior": "identity", "candidates": "identity", "certify": "0.2", "validate": "{train}",
     "every": "2", "exact": (),
+    "scheduler": "nowhere://at-all", "workers": "0",
 }  # fmt: skip
 POINTS = ("{data}", "--label", "class", "--drop", "name")
 COMPARED = ("{data}", "--drop", "class", "--drop", "name", "--comparisons", "{comparisons}")

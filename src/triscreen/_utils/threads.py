@@ -147,6 +147,13 @@ def deadline(seconds, extend=False):
         _limit.reset(token)
 
 
+def check_time():
+    """Raise where the time of this thread's work is over: for whoever waits instead of working."""
+    limit = _limit.get()
+    if limit is not None and time.perf_counter() > limit:
+        raise OutOfTime("the time is over")
+
+
 def breathe():
     """Within a chunk that may take long: raise where its work is not wanted any more."""
     run = getattr(_here, "run", None)

@@ -18,7 +18,14 @@ import typer
 from triscreen._utils.progress import in_lines
 from triscreen._utils.validation import as_positive
 from triscreen.cli import signals
-from triscreen.errors import ConvergenceWarning, DegenerateProblemWarning, InputError, OutOfTime, SmallClassWarning
+from triscreen.errors import (
+    ClusterError,
+    ConvergenceWarning,
+    DegenerateProblemWarning,
+    InputError,
+    OutOfTime,
+    SmallClassWarning,
+)
 
 CLOSED_PIPE = 141
 
@@ -110,7 +117,7 @@ def _explained(err):
         return 2, text
     if isinstance(err, OSError):
         return 1, f"{err.filename!r}: {err.strerror}" if err.filename else err.strerror or text or type(err).__name__
-    if isinstance(err, OutOfTime):
+    if isinstance(err, OutOfTime | ClusterError):
         return 1, text
     if isinstance(err, MemoryError):
         return 1, "there is not enough memory; --dry-run says how much is needed, --memory sets a limit"

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from triscreen._utils.progress import progress, silent
+from triscreen.cli.clusters import client_on, problem_on
 from triscreen.cli.common import Clock, about, answer, as_bytes, command, say, values
 from triscreen.cli.estimate import estimate, plan_of_fit, plan_of_path
 from triscreen.cli.made import Made, hold_out, make_problem, read_data, validation
@@ -24,7 +25,9 @@ from triscreen.cli.options import (
     Names,
     Quiet,
     Scale,
+    Scheduler,
     Triplets,
+    Workers,
     refuse_idle,
 )
 from triscreen.cli.outputs import check_files, resumable
@@ -102,6 +105,8 @@ def path(
     max_seconds: Seconds = None,
     jobs: Jobs = None,
     memory: Memory = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     dry_run: DryRun = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -141,7 +146,8 @@ def path(
         with about(points.name):
             return estimate(plan_of_path(test_share), *wanted, json, start is not None)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
-        problem = make_problem(*wanted, start)
+        client = ctx.with_resource(client_on(scheduler, workers))
+        problem = make_problem(*wanted, start) if client is None else problem_on(client, *wanted)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,

@@ -30,8 +30,8 @@ class Cone(str, Enum):
 
 
 DATA = (
-    "A CSV, TSV, npz, npy, svmlight or parquet file, or X.npy,y.npy; - for standard input; or iris, wine, digits, "
-    "breast_cancer."
+    "A CSV, TSV, npz, npy, svmlight or parquet file, or X.npy,y.npy; a folder of X-*.npy with y-*.npy; - for standard "
+    "input; or iris, wine, digits, breast_cancer."
 )
 Data = Annotated[str, typer.Argument(help=DATA, show_default=False)]
 Label = Annotated[
@@ -49,6 +49,12 @@ Comparisons = Annotated[
         show_default=False,
     ),
 ]
+Scheduler = Annotated[
+    str, typer.Option(help="Work on the Dask cluster at this address, such as tcp://host:8786.", show_default=False)
+]
+Workers = Annotated[
+    int, typer.Option(help="Work on so many processes of this machine, by Dask.", min=1, show_default=False)
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")]
@@ -62,6 +68,8 @@ IDLE = (
     ("path", lambda p: p["triplets"] == Triplets.all, "--triplets all", ("k",)),
     ("path", lambda p: p["guarantee"] is not None, "--guarantee", ("ratio",)),
     ("path", lambda p: p["validate"] is not None, "--validate", ("test_share", "seed")),
+    ("path", lambda p: p["scheduler"] is not None, "--scheduler", ("workers", "prior", "memory")),
+    ("path", lambda p: p["workers"] is not None, "--workers", ("prior", "memory")),
     ("path", lambda p: p["test_share"] == 0, "--test-share 0", ("seed",)),
     (
         "fit",

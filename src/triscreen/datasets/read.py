@@ -51,9 +51,10 @@ def read_points(
     Parameters
     ----------
     source : str or path
-        A file; "-" for standard input; "X.npy,y.npy" for a pair of files; or a name: "iris", "wine", "digits" (pixels
-        between 0 and 1), "breast_cancer". An npz file holds X and y (or data and target); other arrays are not read,
-        and one that unpacks to more than 1 GB and to more than 100 times the file is refused.
+        A file; "-" for standard input; "X.npy,y.npy" for a pair of files; a folder of parts, X-*.npy with y-*.npy; or a
+        name: "iris", "wine", "digits" (pixels between 0 and 1), "breast_cancer". An npz file holds X and y (or data and
+        target); other arrays are not read, and one that unpacks to more than 1 GB and to more than 100 times the file
+        is refused.
     label : str or int, optional
         The column of the labels, by name or by number (counted from 0; -1 is the last one). By default the column that
         is called label, class, target or y, otherwise the last one.
@@ -86,6 +87,9 @@ def read_points(
     ((150, 4), 'setosa')
     """
     name = os.fspath(source)
+    if os.path.isdir(name):
+        return _read_folder(name, header, {"label": label, "labelled": labelled, "names": names, "drop": drop,
+                                           "features": features})  # fmt: skip
     choice = {"label": label, "labelled": labelled, "names": names, "drop": drop, "features": features}
     parts = files_of(name)
     if len(parts) == 1:
@@ -259,6 +263,23 @@ def _read_npy(data, name):
         return read_npy(io.BytesIO(data), len(data))
     except Exception as err:  # damaged bytes lead numpy to errors of many classes
         raise InputError(f"source={name!r} is no npy file that can be read ({brief(err)})") from None
+
+
+def _read_folder(name, header, choice):
+    """Return the points of X-*.npy with y-*.npy, in the order of names."""
+    files = sorted(file for file in os.listdir(name) if re.fullmatch(r"X-.*\.npy", file))
+    if not files or header is not None:
+        raise InputError(f"source={name!r} is a folder: it must hold parts X-*.npy with y-*.npy, which have no header")
+    paths = [os.path.join(name, file) for file in files]
+    X = [_read_npy(_bytes(path), path) for path in paths]
+    wrong = next((path for path, part in zip(paths, X, strict=True) if part.shape[1:] != X[0].shape[1:]), None)
+    if wrong is not None:
+        raise InputError(f"source={wrong!r} has other features than {paths[0]!r}")
+    y = None
+    if choice["labelled"]:
+        labels = [os.path.join(name, "y" + file[1:]) for file in files]
+        y = np.concatenate([np.atleast_1d(_read_npy(_bytes(path), path)) for path in labels])
+    return from_parts(np.concatenate(X), y, None, name, choice, None)
 
 
 def _read_npz(data, name, choice):

@@ -23,7 +23,7 @@ _NUMBERS = (bool, int, float, str, type(None))
 # What may be code: the loaded estimator has the default instead.
 _CODE = ("cv", "scoring", "solver", "random_state")
 # What belongs to one run.
-_RUN = ("callback", "checkpoint")
+_RUN = ("callback", "checkpoint", "scheduler")
 _OUTPUT = "_sklearn_output_config"  # what set_output sets
 # Methods whose metadata can be requested, and what a sparse matrix is made of.
 _METHODS = ("fit", "transform", "score", "predict", "decision_function")

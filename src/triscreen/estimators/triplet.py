@@ -20,6 +20,7 @@ from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, components_in, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.choosing import PLAIN, Choice, as_ratio, held_out_points, looks, ratio_by_folds
+from triscreen.estimators.cluster import check_alone, client_of, problem_on
 from triscreen.estimators.graphs import given_neighbours
 from triscreen.estimators.scaling import warn_of_scales
 from triscreen.estimators.starts import check_start, knows_no_scale, make_start, moved, scaled_start
@@ -124,6 +125,10 @@ class TripletMetric(LabelledMetric):
         As for `solve`.
     n_jobs, memory_budget :
         As for `Problem`.
+    scheduler : None, "current" or str, optional
+        Where the triplets live: in this process; on the workers of the `dask.distributed.Client` that it has; or on
+        those of the scheduler at an address such as "tcp://host:8786" (see docs/distributed.md). Without a prior, and
+        neighbours are chosen once.
     callback : callable, optional
         Sees a `State` after every iteration; returning True stops.
     random_state : ignored
@@ -188,6 +193,7 @@ class TripletMetric(LabelledMetric):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         memory_budget: float | None = None,
+        scheduler: Any = None,
         callback: Callable[[Any], object] | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -210,6 +216,7 @@ class TripletMetric(LabelledMetric):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
+        self.scheduler = scheduler
         self.callback = callback
         self.random_state = random_state
         self.verbose = verbose
@@ -245,12 +252,31 @@ class TripletMetric(LabelledMetric):
         begin = time.perf_counter()
         check_start(self.prior)
         X, y, weights = self._check(X, y, sample_weight)
+        if self.scheduler is not None:
+            check_alone(self, neighbors)
         if knows_no_scale(self.prior):
             warn_of_scales(X)
         given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
-            self._set_solution(*self._last_round(X, y, weights, given, lam, ratio, begin, tell))
+            if self.scheduler is None:
+                learned = self._last_round(X, y, weights, given, lam, ratio, begin, tell)
+            else:
+                learned = self._on_workers(X, y, weights, lam, ratio, begin, tell)
+            self._set_solution(*learned)
         return self
+
+    def _on_workers(self, X, y, weights, lam, ratio, begin, tell):
+        """Learn once, the triplets on the workers of a cluster."""
+        with client_of(self.scheduler) as client:
+            with self._in_time(begin):
+                problem = problem_on(client, X, y, self, weights)
+                wanted = lam if lam is not None else (ratio or PLAIN) * scale_of_lambda(problem)
+            self.n_rounds_, self.n_triplets_ = 1, problem.triplets.n_triplets
+            self.prior_, self.prior_scale_ = None, 0.0
+            self.lam_ratio_ = None if lam is not None else ratio or PLAIN
+            self.ratios_ = self.held_out_scores_ = None
+            solution = solve(problem, wanted, callback=tell, **self._arguments(begin))
+            return solution, components_in(problem, solution.M)
 
     def _last_round(self, X, y, weights, given, lam, ratio, begin, tell):
         """Learn and choose neighbours again, as often as that is wanted and changes them.

@@ -43,7 +43,7 @@ from triscreen.triplets import TripletSet
 from triscreen.triplets.base import ONE_BY_ONE
 
 _SAMPLED_ANCHORS = 64
-_LARGEST_GAMMA = 1e4
+LARGEST_GAMMA = 1e4
 # |M| must be such that |M|^2 is a number: of the user's, and with some room inside.
 _LARGEST_METRIC, _LARGEST_INSIDE = 1e150, 1e140
 _ELEMENTS = 64  # arrays of the size of M that are alive at a time where most are: on a path
@@ -204,10 +204,10 @@ class Problem(Engine):
         self._given, X = X, as_points(X)
         self.hash_of_points = fingerprint(X)
         triplets.check_points(len(X))
-        if not triplets.lists_triplets and loss.gamma > _LARGEST_GAMMA:
+        if not triplets.lists_triplets and loss.gamma > LARGEST_GAMMA:
             raise InputError(
-                f"gamma={loss.gamma:g}: all triplets are never listed, and their sums are exact for gamma up to "
-                f"{_LARGEST_GAMMA:g} only"
+                f"gamma={loss.gamma:g}: {triplets.unlisted}, and their sums are exact for gamma up to "
+                f"{LARGEST_GAMMA:g} only"
             )
         self.n_points, self.n_features = X.shape
         N = check_prior(prior, cone, X)
@@ -269,7 +269,7 @@ class Problem(Engine):
         lam = self.check_lam(lam)
         _, core, outside = self.checked(M)
         if alpha is not None and not self.triplets.lists_triplets:
-            raise InputError("alpha is given: all triplets are never listed, so alphas cannot be given one by one")
+            raise InputError(f"alpha is given: {self.triplets.unlisted}, so alphas cannot be given one by one")
         alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)
         lam = self.units.into(lam, LAMBDA)
         beyond = 0.5 * lam * outside

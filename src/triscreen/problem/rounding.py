@@ -61,13 +61,10 @@ class Rounding:
         self.norm_offset = 16 * self._distance * largest**2
         terms = triplets.n_points + triplets.most_pairs_at_a_point() + triplets.most_triplets_at_a_pair()
         self._reach = triplets.reach()
-        if self._reach is None:
-            reach = 4 * largest**2
-        else:
+        if self._reach is not None:
             self._farthest = float(self._reach.max(initial=0.0))
-            reach = triplets.extent(threads)
         triangles = 2 if dim < WIDE else 3
-        self._matrix = triangles * (terms + 8 * dim + point_error) * U * reach
+        self._matrix = triangles * (terms + 8 * dim + point_error) * U * triplets.extent(threads)
         self._dim, self._point_error = dim, point_error
 
     def reduced(self, linear_error, triplets=None, pairs=None):
@@ -116,7 +113,8 @@ class Rounding:
         """Bound on the error of any margin under F F' (by the largest distance and the farthest pair)."""
         triplets, gamma = self.triplets, self.loss.gamma
         if self._reach is None:
-            return 16 * self._distance * self._largest**2 * dist.size + triplets.quantum(dist.largest, gamma)
+            error = dist.doubt * self._distance * self._largest**2 * dist.size
+            return error + triplets.quantum(dist.largest, gamma)
         longest = float(dist.max(initial=0.0))
         step = self._distance * np.sqrt(max(trace, 0.0)) * self._farthest
         return 2 * (2 * np.sqrt(longest) * step + step * step + self._relative * longest) + triplets.quantum(

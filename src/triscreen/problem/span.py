@@ -31,22 +31,37 @@ def span_basis(centred):
 def _basis_of(centred, n_features):
     """Return the basis for features that vary; n_features: with those that do not."""
     n, dim = centred.shape
-    if dim == 0:
+    if dim == 0 or (n > dim and is_full(centred.T @ centred, n_features)):
         return None
-    if n > dim:
-        too_many = int(_PAYS * n_features) + 1
-        if dim >= too_many:
-            eigenvalues = np.linalg.eigvalsh(centred.T @ centred)
-            if eigenvalues[dim - too_many] > 1e-10 * eigenvalues[-1]:
-                return None  # far above the rounding of the squares: too few directions could go
-        rows = np.linalg.qr(centred, mode="r")
-    else:
-        rows = centred
+    basis = basis_of(np.linalg.qr(centred, mode="r") if n > dim else centred, n, n_features)
+    return basis if basis is not None and is_faithful(*lengths_of(centred, basis)) else None
+
+
+def is_full(squares, n_features=None):
+    """Is X'X such that too few directions could go: eigenvalues far above the rounding of the squares?"""
+    dim = len(squares)
+    too_many = int(_PAYS * (n_features or dim)) + 1
+    if dim < too_many:
+        return False
+    eigenvalues = np.linalg.eigvalsh(squares)
+    return bool(eigenvalues[dim - too_many] > 1e-10 * eigenvalues[-1])
+
+
+def basis_of(rows, n, n_features=None):
+    """Return the basis of the span of rows R with R'R = X'X for n points X, or None where reducing does not pay."""
+    dim = rows.shape[1]
     _, values, vectors = np.linalg.svd(rows, full_matrices=False)
     rank = int((values > max(n, dim) * _EPS * values[0]).sum())
-    if rank == 0 or rank > _PAYS * n_features:
+    if rank == 0 or rank > _PAYS * (n_features or dim):
         return None
-    basis = np.ascontiguousarray(vectors[:rank].T)
-    # A rotation mixes features: where their scales differ so much that the faint ones drown, it is not exact.
-    lost = np.linalg.norm(centred - (centred @ basis) @ basis.T, axis=0)
-    return basis if (lost <= _FAITHFUL * np.linalg.norm(centred, axis=0)).all() else None
+    return np.ascontiguousarray(vectors[:rank].T)
+
+
+def lengths_of(centred, basis):
+    """Return, feature by feature, (what is lost on the way into the basis and back, the feature's length)."""
+    return np.linalg.norm(centred - (centred @ basis) @ basis.T, axis=0), np.linalg.norm(centred, axis=0)
+
+
+def is_faithful(lost, lengths):
+    """Is a rotation exact? It mixes features: where their scales differ too much, the faint ones drown."""
+    return bool((lost <= _FAITHFUL * lengths).all())

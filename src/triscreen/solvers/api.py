@@ -213,7 +213,7 @@ def check_arguments(problem, solver, screening, auto, callback):
     elif screening is not None and not isinstance(screening, Screening):
         raise InputError(f"screening={shortened(screening)}: screening must be 'auto', None or ts.Screening(...)")
     if not problem.triplets.lists_triplets:
-        never = "needs a list of triplets, and all triplets are never listed"
+        never = f"needs a list of triplets, and {problem.triplets.unlisted}"
         if "triplets" in getattr(solver, "needs", ()):
             raise InputError(f"solver={shortened(name)}: it {never}; use 'auto'")
         if screening is not None and screening.rule != "sphere":

@@ -50,6 +50,7 @@ class Quadratic:
     """
 
     __array_ufunc__ = None  # numpy leaves arithmetic to this class
+    doubt = 16  # a margin is off by so many units of rounding times |x|^2 |M| (`triscreen.problem.rounding`)
 
     def __init__(self, points, M, factor=None):
         self.points, self.M, self._factor = points, M, factor

@@ -102,6 +102,10 @@ class AllTriplets(NeverListed, TripletSet):
         made._list_at_most = max(0.0, 0.4 * left)
         return made
 
+    def list_at_most(self, n_bytes):
+        """Let lists of what is left take no more than this."""
+        self._list_at_most = min(self._list_at_most, n_bytes)
+
     def bytes_needed(self, dim, n_jobs=1, rows=1):
         """Return the bytes that a solve or a path takes at most, beside the points.
 
@@ -276,7 +280,7 @@ class AllTriplets(NeverListed, TripletSet):
         if len(stay) <= min(most, 0.7) * len(self.anchors):
             rows[stay] = 0.0
             weights, alpha = self._joined(rows, gone_columns.sum(axis=0)), float(gone.sum())
-            return Reduction(counts, self._fewer_anchors(stay), slice(None), weights, alpha, alpha)
+            return Reduction(counts, self.of_anchors(stay), slice(None), weights, alpha, alpha)
         return Reduction(counts)
 
     def _listed(self, n_found, lists):
@@ -291,10 +295,10 @@ class AllTriplets(NeverListed, TripletSet):
         triplets = OrderedTriplets(place[second], *n_found[points].T, self.anchor_weights[points])
         return self._share_points(triplets, points), PairList(first, second)
 
-    def _fewer_anchors(self, stay):
+    def of_anchors(self, anchors):
         """Return this set with some of its anchors; all points stay."""
         less = copy(self)
-        less._set_anchors(stay)
+        less._set_anchors(anchors)
         return less
 
     def quadratic_part(self, dist, smoothing, threads):
@@ -327,7 +331,7 @@ class AllTriplets(NeverListed, TripletSet):
 
     def sample(self, n_anchors):
         """Return this set with a few of its anchors, evenly chosen."""
-        return self._fewer_anchors(self.anchors[:: max(1, len(self.anchors) // n_anchors)])
+        return self.of_anchors(self.anchors[:: max(1, len(self.anchors) // n_anchors)])
 
     def _blocks(self, anchors):
         rows = self._rows_at_once()

@@ -178,6 +178,10 @@ class TripletSet:
         """Return |x_a| + |x_b| of every pair; None where pairs are not listed."""
         return None
 
+    def extent(self, threads):
+        """Return the largest extent of a pair, which the rounding of `matrix` follows: |x_a - x_b| (|x_a| + |x_b|)."""
+        return 4 * self.largest_square
+
     @property
     def nbytes(self):
         """Bytes that the set itself holds, without its points and what it keeps of pairs for screening."""

@@ -8,7 +8,7 @@ from triscreen.errors import InputError
 def _one_by_one(name):
     def refuse(self, *_, **__):
         raise InputError(
-            f"{name} looks at triplets one by one, and all triplets are never listed; a solver that needs it says so: "
+            f"{name} looks at triplets one by one, and {self.unlisted}; a solver that needs it says so: "
             "needs = ('triplets',)"
         )
 
@@ -22,6 +22,7 @@ class NeverListed:
     """
 
     lists_triplets = False
+    unlisted = "all triplets are never listed"  # why they have no numbers
     sweep_alpha = _one_by_one("sweep_alpha")
     ascend = _one_by_one("ascend")
     pair_numbers = _one_by_one("pair_numbers")

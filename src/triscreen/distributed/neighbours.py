@@ -1,0 +1,112 @@
+"""Exact neighbours on a cluster: blocks of those who ask times blocks of those who are asked, merged.
+
+The order is that of `triscreen.triplets.neighbours`, by distance and then by number, so the result is the same to the
+last tie. What a block has found is kept in the folder: a search that was ended goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from itertools import pairwise
+
+import numpy as np
+
+from triscreen._utils.archive import replacing
+from triscreen._utils.progress import searching
+from triscreen._utils.threads import Threads, chunk_bounds
+from triscreen.distributed.store import Parts, mapped
+from triscreen.triplets.neighbours import search
+
+# Bytes of points that are asked at a time; those who ask, in blocks of so many.
+ASKED, ASKING = 1 << 29, 1 << 17
+
+
+def nearest_on(pool, source, codes_file, known_by, k, kinds):
+    """Return tables of neighbours, one for each kind, as `triscreen.triplets.neighbours.nearest` does.
+
+    Parameters
+    ----------
+    pool
+        Who works.
+    source : Source
+    codes_file : str
+        Of the folder.
+    known_by : str
+        Hash of the points and labels.
+    k : int
+    kinds : tuple of bool
+        True: of the own class; False: of other classes.
+    """
+    n = len(source)
+    name = hashlib.blake2b(f"{known_by} {k} {kinds}".encode(), digest_size=16).hexdigest()
+    kept = _kept(source.folder / f"nearest-{name}.npz")
+    if kept is not None:
+        return kept
+    asking, asked = _bounds(n, -(-n // ASKING)), _bounds(n, -(-8 * n * source.dim // ASKED))
+    blocks = [(q, p) for q in asking for p in asked]
+    files = [source.folder / f"near-{name}-{'-'.join(map(str, (*q, *p)))}.npz" for q, p in blocks]
+    found = [_kept(file) for file in files]
+    todo = [i for i, block in enumerate(found) if block is None]
+    jobs = [(source.files, str(source.folder / codes_file), *blocks[i], k, kinds) for i in todo]
+    with searching("neighbours") as tell:
+
+        def arrived(number, block):
+            found[todo[number]] = block
+            with replacing(files[todo[number]]) as stream:
+                np.savez(stream, *block)
+            tell(1 - sum(other is None for other in found) / len(found))
+
+        pool.map("neighbours", find, jobs, arrived=arrived)
+    rows = [found[i : i + len(asked)] for i in range(0, len(found), len(asked))]
+    tables = [np.concatenate([merged(some, kind, k) for some in rows]) for kind in range(len(kinds))]
+    tables = [table[:, : max(1, int((table >= 0).sum(axis=1).max()))] for table in tables]
+    with replacing(source.folder / f"nearest-{name}.npz") as stream:
+        np.savez(stream, *tables)
+    for file in files:
+        file.unlink(missing_ok=True)
+    return tables
+
+
+def _bounds(n, count):
+    bounds = chunk_bounds(n, max(1, min(n, count)))
+    return list(pairwise(bounds))
+
+
+def _kept(file):
+    """Return what was found before, or None."""
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return [arrays[name] for name in arrays.files]
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError):
+        return None
+
+
+def merged(blocks, kind, k):
+    """Return the k nearest of what several blocks of points have found for the same askers: -1 where they end."""
+    numbers = np.concatenate([block[2 * kind] for block in blocks], axis=1)
+    squares = np.concatenate([block[2 * kind + 1] for block in blocks], axis=1)
+    order = np.lexsort((numbers, squares), axis=1)[:, :k]
+    found = np.full((len(numbers), k), -1, dtype=np.int32)
+    found[:, : order.shape[1]] = np.take_along_axis(numbers, order, axis=1)
+    return found
+
+
+def find(files, codes_file, asking, asked, k, kinds, n_jobs=1):
+    """Return numbers and squared distances, kind by kind, of the nearest of one block for those of another (a task).
+
+    Where a row ends, the number is -1 and the square infinite.
+    """
+    parts, codes = Parts(files), mapped(codes_file)
+    X, queries = parts.block(*asked), parts.block(*asking)
+    own, others = np.asarray(codes[slice(*asked)], dtype=np.int64), np.asarray(codes[slice(*asking)], dtype=np.int64)
+    out = []
+    # One more than wanted: a point finds itself.
+    for numbers, squares in search(X, own, k + 1, Threads(n_jobs), kinds, queries, others):
+        itself = numbers == (np.arange(*asking) - asked[0])[:, None]
+        squares = np.where(itself | (numbers < 0), np.inf, squares)
+        numbers = np.where(np.isinf(squares), -1, numbers + asked[0]).astype(np.int32)
+        # Those that are left keep their order.
+        order = np.argsort(np.isinf(squares), axis=1, kind="stable")[:, :k]
+        out += [np.take_along_axis(numbers, order, axis=1), np.take_along_axis(squares, order, axis=1)]
+    return out

@@ -1,0 +1,69 @@
+"""What workers are: can they do the work, to the same bits, and have they the memory for it?"""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+
+from triscreen.errors import InputError
+
+
+def versions_on(client, folder, workers):
+    """Return for every worker what it runs: a dict, or the text of what went wrong."""
+
+    def ask(folder):
+        # Sent as it is, not by name: a worker without triscreen can answer, too.
+        import importlib
+        import os
+        import platform
+
+        try:
+            import llvmlite.binding as llvm
+            import numba
+            import numpy
+            import scipy
+
+            found = {
+                "triscreen": importlib.import_module("triscreen").__version__,
+                "numpy": numpy.__version__,
+                "scipy": scipy.__version__,
+                "numba": numba.__version__,
+                "python": platform.python_version(),
+                "processor": llvm.get_host_cpu_name(),
+                "flags": sorted(name for name, on in llvm.get_host_cpu_features().items() if on),
+            }
+        except ImportError as err:
+            return f"cannot import what it needs ({err}): install triscreen[dask] there"
+        try:
+            os.listdir(folder)
+        except OSError as err:
+            return f"cannot read the folder {folder!r} ({err.strerror}): pass a folder= that every worker can read"
+        return found
+
+    return client.run(ask, str(folder), workers=workers, on_error="return")
+
+
+def check_workers(found):
+    """Refuse workers that cannot do the work; warn where bits may differ between them."""
+    version = import_module("triscreen").__version__
+    for worker, answer in found.items():
+        if not isinstance(answer, dict):
+            raise InputError(f"the worker {worker} {' '.join(str(answer).split())}")
+        if answer["triscreen"] != version:
+            raise InputError(
+                f"the worker {worker} has triscreen {answer['triscreen']}: it must have {version}, as this process has"
+            )
+    kinds = {tuple(map(str, answer.values())) for answer in found.values()}
+    if len(kinds) > 1:
+        names = ", ".join(
+            name for name in next(iter(found.values())) if len({str(a[name]) for a in found.values()}) > 1
+        )
+        warnings.warn(
+            f"workers differ in {names}: results agree within rounding, not to the bit", UserWarning, stacklevel=4
+        )
+
+
+def memory_limits(client, workers):
+    """Return the memory limit of every worker, in bytes; 0: none."""
+    info = client.scheduler_info(n_workers=-1)["workers"]
+    return {worker: int(info[worker]["memory_limit"] or 0) if worker in info else 0 for worker in workers}
