@@ -75,5 +75,5 @@ def make_files(folder):
     ts.save(metric.get_mahalanobis_matrix(), folder / "a.metric")
     ts.save(metric.solution_, folder / "a.solution")
     return {"data": folder / "points.csv", "comparisons": folder / "compared.csv", "model": folder / "a.model",
-            "train": folder / "train.csv", "file": folder / "a.path",
-            "validate": folder / "held.csv", "prior": folder / "a.metric", "candidates": folder / "a.solution"}  # fmt: skip
+            "train": folder / "train.csv", "file": folder / "a.path", "validate": folder / "held.csv",
+            "prior": folder / "a.metric", "candidates": folder / "a.solution"}  # fmt: skip
