@@ -15,7 +15,7 @@ from triscreen.cli.app import app
 FUNCTIONS = {command.callback.__name__: command.callback for command in app.registered_commands}
 COMMANDS = typer.main.get_command(app).commands
 # What the parameters of all commands are: a new one has to be put into one of these, or tests fail.
-READ = ("data", "comparisons", "model", "train", "file", "prior", "candidates")
+READ = ("data", "comparisons", "model", "train", "file", "prior", "candidates", "validate")
 WRITTEN = ("output", "report", "checkpoint")
 TEXTS = ("label", "names", "drop", "memory", "experiments", "scheduler")  # of type text or path, but no files
 
@@ -60,7 +60,7 @@ def make_files(folder):
     rng = np.random.default_rng(0)
     y = np.arange(15) % 3
     X = rng.normal(size=(15, 2)) + 2 * np.stack([y == 1, y == 2], axis=1)
-    for name in ("points", "train"):
+    for name in ("points", "train", "held"):
         rows = [f"{a!r},{b!r},c{label},n{i}" for i, ((a, b), label) in enumerate(zip(X.tolist(), y, strict=True))]
         (folder / f"{name}.csv").write_text("\n".join(["a,b,class,name", *rows, ""]), encoding="utf-8")
         X = X + 0.1
@@ -75,5 +75,5 @@ def make_files(folder):
     ts.save(metric.get_mahalanobis_matrix(), folder / "a.metric")
     ts.save(metric.solution_, folder / "a.solution")
     return {"data": folder / "points.csv", "comparisons": folder / "compared.csv", "model": folder / "a.model",
-            "train": folder / "train.csv", "file": folder / "a.path",
+            "train": folder / "train.csv", "file": folder / "a.path", "validate": folder / "held.csv",
             "prior": folder / "a.metric", "candidates": folder / "a.solution"}  # fmt: skip

@@ -21,7 +21,7 @@ HEADINGS = {
     "selection": "Choosing lambda",
     "estimators": "Estimators for scikit-learn",
     "persistence": "Saving and loading",
-    "verify": "Rigorous verification",
+    "verification": "Rigorous verification",
     "distributed": "Many machines",
     "datasets": "Reading data",
     "report": "The report",

@@ -180,7 +180,23 @@ class NoAnchorWarning(UserWarning):
 
 
 class ScaleWarning(UserWarning):
-    """Features are of such different sizes that few of them decide about neighbours; scaling is missing."""
+    """Features are of such different sizes that few of them decide about neighbours; scaling is missing.
+
+    References
+    ----------
+    docs/estimators.md; ours.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_wine
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     model = ts.TripletMetric(n_neighbors=2, tol=0.1).fit(*load_wine(return_X_y=True))
+    >>> any(issubclass(one.category, ts.ScaleWarning) for one in seen)
+    True
+    """
 
 
 class DegenerateProblemWarning(UserWarning):

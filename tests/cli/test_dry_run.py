@@ -141,7 +141,8 @@ def test_what_is_said_is_what_happens(words, monkeypatch, tmp_path):
 @pytest.mark.parametrize(("n", "d", "m"), [(300, 20, 1500), (400, 120, 2000)])
 def test_what_is_said_of_comparisons_is_what_happens(n, d, m, monkeypatch, tmp_path):
     """Their seconds were wrong by 17 to 180, their bytes by 4."""
-    X, rows = RNG.normal(size=(n, d)), RNG.integers(0, n, (m, 3))
+    rng = np.random.default_rng(0)
+    X, rows = rng.normal(size=(n, d)), rng.integers(0, n, (m, 3))
     rows = rows[[len(set(row)) == 3 for row in rows.tolist()]]
     near, far = (((X[rows[:, 0], :9] - X[rows[:, c], :9]) ** 2).sum(axis=1) for c in (1, 2))
     np.save(tmp_path / "X.npy", X)

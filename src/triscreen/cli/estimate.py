@@ -12,7 +12,7 @@ _SCORE = 0.6
 _LAMBDAS = (4, 8)  # of a path in a cross-validation
 # Passes, measured on tables of 4 to 384 features: of one lambda, of the look at held-out data before it, and of a path
 # in a fold. tests/cli/test_dry_run.py holds them to what happens.
-_SINGLE, _LOOKING, _FOLD = (8, 72), (32, 288), (8, 40)
+_SINGLE, _LOOKING, _FOLD = (12, 108), (32, 288), (8, 40)
 _RATIOS = (2, 7)  # that held-out data are asked about
 _SHOWN = (30, 60)  # lambdas of a path that errors are shown for
 # Seconds to load what is compiled, and those of a lambda however small the problem.
@@ -43,7 +43,7 @@ class Plan:
 
 def plan_of_path(test_share):
     """Return what a path does; the points that are held out are scored along it."""
-    return Plan((100, 150), (100, 400), 1.0, tuple(n * test_share / (1 - test_share) for n in _SHOWN), kept=150)
+    return Plan((100, 150), (130, 1150), 1.0, tuple(n * test_share / (1 - test_share) for n in _SHOWN), kept=150)
 
 
 def plan_of_fit(single, cv, rounds, starts=1, repeats=1, looks=False):

@@ -327,7 +327,8 @@ class Path(Columns, Plots, EachPoint, Verified):
     def _mixture(self, lam, near, problem):
         """Return the metric between two rows that stands for lam, evaluated over all triplets."""
         above, below = near
-        inside, share = problem.units.into(lam, LAMBDA), mixture_share(lam, above.lam, below.lam)
+        inside, *ends = (problem.units.into(value, LAMBDA) for value in (lam, above.lam, below.lam))
+        share = mixture_share(inside, *ends)
         elements = [problem.cone.element(problem.units.into(row.factor, FACTOR)) for row in near]
         projection = problem.cone.project((1 - share) * elements[0] + share * elements[1])
         evaluation = problem.evaluate(

@@ -8,7 +8,8 @@ from triscreen._utils.progress import progress
 from triscreen._utils.validation import as_count
 from triscreen.errors import InputError, convergence_warning
 from triscreen.path.identity import recipe_of
-from triscreen.verification import Verifier
+from triscreen.problem import Problem
+from triscreen.verification import Verification, Verifier
 
 _NAMES = {
     "points": "other points X",
@@ -24,7 +25,7 @@ class Verified:
     """What a `Path` says of its problem, and `verify`."""
 
     @property
-    def recipe(self):
+    def recipe(self) -> dict | None:
         """What the problem was made of, as names and hashes; of ``triscreen path`` also its options; None: not known.
 
         It is saved with the path, so that others can make the problem again and see that it is the same.
@@ -33,7 +34,7 @@ class Verified:
             self._recipe = recipe_of(self._problem)
         return self._recipe
 
-    def verify(self, problem=None, every=1):
+    def verify(self, problem: Problem | None = None, every: int = 1) -> list[Verification]:
         """Prove the gaps of this path in ball arithmetic, without the code that has solved it (`triscreen.verify`).
 
         Parameters

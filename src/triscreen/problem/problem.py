@@ -241,7 +241,7 @@ class Problem(Engine):
         """The points inside, which the set of triplets has."""
         return self.triplets.points
 
-    def given_points(self):
+    def given_points(self) -> np.ndarray:
         """Return X as it was given, or refuse one that has been changed since."""
         X = as_points(self._given)
         if fingerprint(X) != self.hash_of_points:

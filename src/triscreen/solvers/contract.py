@@ -25,6 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from triscreen._utils.display import html_table
+from triscreen.problem import Problem
 from triscreen.problem.engine import Engine, Evaluation
 from triscreen.problem.gap import Gap
 
@@ -169,7 +170,7 @@ class Solution(Gap):
         """The optimal metric lies within this distance of M: sqrt(2 (gap + rounding) / lam)."""
         return float(np.sqrt(2 * (self.gap + self.rounding) / self.lam))
 
-    def margins(self, problem=None):
+    def margins(self, problem: Problem | None = None) -> np.ndarray:
         """Return d(i, l)^2 - d(i, j)^2 under M for every triplet, in the order of ``problem.triplets.indices()``.
 
         Parameters
@@ -190,12 +191,12 @@ class Solution(Gap):
 
         return margins(check_problem(self._problem, problem), self.M)
 
-    def alpha(self, problem=None):
+    def alpha(self, problem: Problem | None = None) -> np.ndarray:
         """Return the dual variable of every triplet, between 0 and 1, by its margin and the smoothing of the solve."""
         short = 1.0 - self.margins(problem)
         return np.clip(short / self.smoothing, 0.0, 1.0) if self.smoothing > 0 else (short > 0).astype(float)
 
-    def zones(self, problem=None):
+    def zones(self, problem: Problem | None = None) -> np.ndarray:
         """Return what is proven of every triplet at the optimum, which lies within `radius` of M.
 
         1 (L): its margin is below 1 - gamma, its alpha is 1. 2 (R): its margin is above 1, its alpha is 0, the optimum
@@ -207,7 +208,7 @@ class Solution(Gap):
 
     _problem = None
 
-    def knowing(self, problem):
+    def knowing(self, problem: Problem) -> Solution:
         """Return this solution, with the problem that it solves, which is neither saved nor pickled."""
         object.__setattr__(self, "_problem", problem)
         return self

@@ -29,9 +29,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.validation import as_alpha, as_numbers, as_positive, shortened
 from triscreen.errors import InputError
@@ -71,6 +72,18 @@ class Verification:
     ball : Ball
         It holds the optimum M*.
     n_triplets : int
+
+    References
+    ----------
+    docs/reliability.md; ours. Arb, by python-flint.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> proof = ts.verify(problem, [[0.2]], lam=1.0)
+    >>> 0 <= proof.gap_low <= proof.gap, proof.primal[0] <= proof.primal[1]
+    (True, True)
     """
 
     lam: float
@@ -84,7 +97,7 @@ class Verification:
     n_triplets: int
 
 
-def verify(problem, M, lam, alpha=None):
+def verify(problem: Any, M: ArrayLike, lam: float, alpha: ArrayLike | None = None) -> Verification:
     """Prove how far a metric is from optimal, in ball arithmetic and without the code that solves.
 
     Parameters
@@ -101,6 +114,10 @@ def verify(problem, M, lam, alpha=None):
     Returns
     -------
     Verification
+
+    References
+    ----------
+    docs/reliability.md; ours. Arb, by python-flint.
 
     Examples
     --------
