@@ -62,6 +62,7 @@ nightly: $(STAMP)
 	$(BIN)/python tests/leaving_out.py
 	$(BIN)/python tests/verification/claims.py 1000
 	$(BIN)/python tests/night.py $(HOURS)
+	TRISCREEN_NIGHTLY=1 $(BIN)/python -m pytest -q tests/distributed
 	$(BIN)/python tests/distributed/attack_cluster.py 100
 
 # Style, and the types of the public surface as users see them (tests/typed.py).

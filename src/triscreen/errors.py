@@ -70,7 +70,18 @@ class Interrupted(KeyboardInterrupt):
 
 
 class ClusterError(RuntimeError):
-    """A cluster cannot go on: no workers, or a shard that fails on two of them. A checkpoint has what was done."""
+    """A cluster cannot go on: no workers, or a shard that fails on two of them. A checkpoint has what was done.
+
+    References
+    ----------
+    docs/distributed.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> issubclass(ts.ClusterError, RuntimeError)
+    True
+    """
 
 
 class OutOfTime(RuntimeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import os
 import threading
 import time
 
@@ -37,6 +38,8 @@ from triscreen.distributed.workers import memory_limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 LAMBDAS = 8
+# With the others half a minute more than the tests have.
+nightly = pytest.mark.skipif(not os.environ.get("TRISCREEN_NIGHTLY"), reason="for make nightly")
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,7 @@ def test_the_same_bits_for_any_number_of_workers(cluster, reference):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("weighted") or kind == "lmnn"])
+@nightly
 def test_the_same_bits_for_every_kind(client, kind):
     X, y = labelled(n=60)
     _, given, named = arguments(kind, X, y)
@@ -85,10 +89,12 @@ def test_the_same_bits_for_every_kind(client, kind):
     assert answers[0].gap == answers[1].gap
 
 
+@nightly
 def test_more_workers_than_shards(client):
     same_bits(walked(made(client, n_shards=2)), walked(made(None, n_shards=2)))
 
 
+@nightly
 def test_workers_that_are_killed_stopped_restarted_and_retired(client, reference):
     problem, stopped = made(client), []
 
@@ -144,6 +150,7 @@ def test_workers_that_die_at_any_moment(client, reference):
     assert killed
 
 
+@nightly
 def test_no_workers_for_a_while(cluster, reference):
     client, own = cluster
     problem = made(client)
@@ -157,6 +164,7 @@ def test_no_workers_for_a_while(cluster, reference):
     same_bits(walked(problem, callback=none_for_a_while), reference)
 
 
+@nightly
 def test_no_workers_any_more_and_a_second_start_with_others(cluster, reference, tmp_path):
     client, own = cluster
     scale_to(client, own, 2)
@@ -175,6 +183,7 @@ def test_no_workers_any_more_and_a_second_start_with_others(cluster, reference, 
     same_bits(walked(made(client), checkpoint=tmp_path / "c"), reference)
 
 
+@nightly
 def test_two_fits_at_once(client, reference):
     paths = {}
 
@@ -190,6 +199,7 @@ def test_two_fits_at_once(client, reference):
     same_bits(paths[1], reference)
 
 
+@nightly
 def test_workers_forget_a_problem_that_is_over(client):
     problem = made(client)
     plan = problem.triplets.plan
@@ -198,6 +208,7 @@ def test_workers_forget_a_problem_that_is_over(client):
     eventually(lambda: client.run(shards_of, plan), lambda kept: not any(kept.values()))
 
 
+@nightly
 def test_ctrl_c_gives_the_path_so_far(client, reference):
     problem = made(client)
 
@@ -214,6 +225,7 @@ def test_ctrl_c_gives_the_path_so_far(client, reference):
 # -- what goes wrong for good ------------------------------------------------------------------------------------------
 
 
+@nightly
 def test_one_ill_worker_is_no_end(client, reference):
     problem = made(client)
     client.run(break_down, "the disk is gone", workers=[min(client.nthreads())])
@@ -223,6 +235,7 @@ def test_one_ill_worker_is_no_end(client, reference):
         client.run(break_down, None)
 
 
+@nightly
 def test_a_shard_that_raises_on_two_workers_is_told_in_a_sentence(client, tmp_path):
     problem = made(client, folder=tmp_path)
     plan = problem.triplets.plan
@@ -256,6 +269,7 @@ def test_workers_that_cannot_do_the_work_are_told_before_it(client, tmp_path):
             client.run(change, version, True, workers=worker)
 
 
+@nightly
 def test_workers_that_differ_are_warned_of(client, monkeypatch):
     from triscreen.distributed import pool
 
@@ -271,6 +285,7 @@ def test_workers_that_differ_are_warned_of(client, monkeypatch):
         made(client)
 
 
+@nightly
 def test_too_little_memory_is_told_before_the_work(client, monkeypatch):
     limits = memory_limits(client, list(client.nthreads()))
     assert all(limit > 1e6 for limit in limits.values())
@@ -279,6 +294,7 @@ def test_too_little_memory_is_told_before_the_work(client, monkeypatch):
         made(client)
 
 
+@nightly
 def test_workers_killed_under_a_task_are_forgiven_and_a_killer_is_not():
     """Without forgiveness of Dask's own every death under a task is a KilledWorker here."""
     import dask

@@ -18,7 +18,7 @@ from triscreen.triplets.pairs import ListedPairs
 
 ROOT = Path(ts.__file__).parent
 # Restricting is of pairs that are listed; those that stay of a list have their points' owner to check them.
-OWN_WAY = {"AllTriplets": {"restrict"}, "ListedTriplets": {"check_points"}}
+OWN_WAY = {"AllTriplets": {"restrict"}, "ShardedTriplets": {"restrict"}, "ListedTriplets": {"check_points"}}
 
 
 def subclasses(cls):

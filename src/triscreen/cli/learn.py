@@ -159,11 +159,12 @@ def path(
         begun = None if problem.prior is None else prior
         found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
                               factor=scaling.factor_)  # fmt: skip
-        found.recipe["command"] = {
-            "label": label, "names": names, "drop": drop, "header": header, "comparisons": comparisons is not None,
-            "k": k, "triplets": triplets.value, "scale": scale.value, "gamma": gamma, "cone": cone.value,
-            "prior": prior, "test_share": 0.0 if validate is not None else test_share, "seed": seed,
-        }  # fmt: skip
+        if found.recipe is not None:  # of points that are here
+            found.recipe["command"] = {
+                "label": label, "names": names, "drop": drop, "header": header, "comparisons": comparisons is not None,
+                "k": k, "triplets": triplets.value, "scale": scale.value, "gamma": gamma, "cone": cone.value,
+                "prior": prior, "test_share": 0.0 if validate is not None else test_share, "seed": seed,
+            }  # fmt: skip
         ts.save(found, output)
         if report is not None:
             write_report(found, report)

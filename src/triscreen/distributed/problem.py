@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import weakref
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.archive import fingerprint
 from triscreen._utils.threads import Threads, chunk_bounds, single_threaded_blas
@@ -46,9 +49,23 @@ class ShardedProblem(Problem):
     n_shards : int
     folder : Path
         Where its files are.
+
+    References
+    ----------
+    docs/distributed.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> problem = ts.distributed.problem(None, *load_iris(return_X_y=True), n_shards=2)
+    >>> isinstance(problem, ts.distributed.ShardedProblem), problem.n_shards
+    (True, 2)
     """
 
-    def __init__(self, triplets, frame, look, loss, n_jobs, N, source, alive):
+    def __init__(
+        self, triplets: Any, frame: Any, look: Any, loss: Any, n_jobs: int | None, N: Any, source: Any, alive: Any
+    ) -> None:
         self.n_points, self.n_features, self.memory_budget = len(source), source.dim, None
         self.folder, self._alive = source.folder, alive
         self.units, self.basis = frame.units, frame.basis
@@ -63,12 +80,12 @@ class ShardedProblem(Problem):
         weakref.finalize(self, triplets.pool.forget, triplets.plan)
 
     @property
-    def n_shards(self):
+    def n_shards(self) -> int:
         """Into how many shards the triplets are cut."""
         return self.triplets.n_shards
 
     @property
-    def points(self):
+    def points(self) -> np.ndarray:
         """Refused: the points are with the shards."""
         raise InputError("points: those of a problem in shards are in its files, not in this process")
 
@@ -77,23 +94,23 @@ class ShardedProblem(Problem):
 
 
 def problem(
-    client,
-    X,
-    y=None,
-    triplets="knn",
-    k=5,
-    n_shards=None,
-    folder=None,
+    client: Any,
+    X: Any,
+    y: ArrayLike | str | None = None,
+    triplets: str = "knn",
+    k: int = 5,
+    n_shards: int | None = None,
+    folder: str | os.PathLike | None = None,
     *,
-    comparisons=None,
-    weights=None,
-    loss=None,
-    cone="psd",
-    n_jobs=None,
-    prior=None,
-    patience=30.0,
-    waiting=300.0,
-):
+    comparisons: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    loss: Any = None,
+    cone: str = "psd",
+    n_jobs: int | None = None,
+    prior: ArrayLike | None = None,
+    patience: float = 30.0,
+    waiting: float = 300.0,
+) -> ShardedProblem:
     """Make a problem whose triplets live on the workers of a Dask cluster.
 
     `solve`, `solve_path` and all else take it as they take a `Problem`. The result is the same to the bit for any
@@ -134,6 +151,10 @@ def problem(
     Returns
     -------
     Problem
+
+    References
+    ----------
+    docs/distributed.md; ours. Dask, M. Rocklin, SciPy 2015.
 
     Examples
     --------
