@@ -15,7 +15,7 @@ import numpy as np
 
 from triscreen._utils.checkpoint import entry_name, look
 from triscreen.errors import InputError
-from triscreen.path.result import NUMBERS, Row, of_prior
+from triscreen.path.row import NUMBERS, Row, of_prior
 from triscreen.path.walk import Last
 from triscreen.problem.units import LAMBDA, MATRIX, METRIC, STEP
 from triscreen.screening.working_set import Reference

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from triscreen.path.result import Row
+    from triscreen.path.row import Row
 
 
 class Columns:

@@ -25,7 +25,7 @@ import numpy as np
 
 from triscreen._utils.lazy import cached_property
 from triscreen.errors import OutOfTime
-from triscreen.path.result import Row
+from triscreen.path.row import Row
 from triscreen.screening.spheres import RRPB, looks_from_other_lambda
 from triscreen.screening.working_set import Reference, Tube, WorkingSet
 from triscreen.solvers.at_lambda import Start, known_anyway, on_base, schedule, solve_at

@@ -14,7 +14,7 @@ import numpy as np
 
 from triscreen.errors import ConvergenceWarning
 from triscreen.path.balls import Between, End
-from triscreen.path.result import Row
+from triscreen.path.row import Row
 from triscreen.problem.units import LAMBDA
 from triscreen.selection.judge import Verdict
 from triscreen.solvers import solve
