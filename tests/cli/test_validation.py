@@ -61,6 +61,24 @@ def test_a_file_to_validate_with(folder):
         assert min(facts.band_lower[near]) <= facts.errors[place] <= max(facts.band_upper[near])
 
 
+def test_rows_that_weigh_most_are_those_of_the_file(folder):
+    """Also where some are held out: the label beside each is that of the file."""
+    run("path", "all.csv", *SMALL, "-o", "w.path", "--seed", 3, "--report", "w.html", folder=folder)
+    labels = [line.rsplit(",", 1)[1] for line in (folder / "all.csv").read_text().splitlines()[1:]]
+    names = ts.load(folder / "w.path").facts.influence_names
+    assert len(names) == 12
+    for name in names:
+        row, label = name.removeprefix("row ").removesuffix(")").split(" (")
+        assert labels[int(row)] == label
+    assert "Which points weigh most" in (folder / "w.html").read_text()
+    words = ("--label", "kind", "--n-lambdas", 3, "--comparisons", "rows.csv", "-o", "v.path")
+    run("path", "all.csv", *words, folder=folder)
+    a, b = ts.load(folder / "v.path").facts.influence_names[0].split(" is closer to ")
+    b, c = b.split(" than to ")
+    a, b, c = (int(name.removeprefix("row ")) for name in (a, b, c))
+    assert (b, c) == (a + 3, a + 1)  # as in the file
+
+
 def test_comparisons_to_validate_with(folder):
     arguments = ("--label", "kind", "--ratio", 0.7, "--n-lambdas", 5, "--comparisons", "rows.csv", "-o", "b.path")
     run("path", "all.csv", *arguments, "--validate", "more.csv", folder=folder)

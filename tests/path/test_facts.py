@@ -18,7 +18,7 @@ WHOLE = Facts(
     stops=np.array([1]), rates={"gb + sphere": [0.5]}, dynamic_iterations=np.arange(2),
     dynamic=np.array([[0.1, np.nan]]), ranges=np.ones((1, 2)), prior="within",
     scale="standard", shift=np.zeros(2), factor=np.ones(2), band_lambdas=np.array([2.0, 1.0]), band_lower=np.zeros(1),
-    band_upper=np.ones(1),
+    band_upper=np.ones(1), influence_of="points", influence_names=["row 1"], influence_shares=np.ones(1),
 )  # fmt: skip
 
 

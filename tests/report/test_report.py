@@ -45,6 +45,10 @@ def test_the_page_holds_what_the_path_holds(made):
     assert data["errors"][place] == pytest.approx(1 - near.score(X_test @ L, y_test), abs=1e-5)
     assert data["error_before"] == pytest.approx(1 - KNeighborsClassifier(3).fit(X, y).score(X_test, y_test))
     assert data["best"] == np.argmin(data["errors"])
+    most = path.influence(data["frames"][data["best"]], problem)
+    assert [name for name, _ in data["influence"]] == [f"row {i} ({y[i]})" for i in most.indices[:12]]
+    np.testing.assert_allclose([share for _, share in data["influence"]], most.bounds[:12] / most.size, rtol=1e-4)
+    assert "Which points weigh most" in page
     bounds = ts.validation_bounds(path, X, y, X_test, y_test, problem=problem)
     corners = np.concatenate([run["x"] for run in data["band"]])
     np.testing.assert_allclose(corners[::2], bounds.lambdas[:-1] / bounds.lambdas[0], rtol=1e-4)

@@ -155,7 +155,8 @@ def path(
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         with silent(quiet):
             gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
-                   points.name, maps=report is not None, max_seconds=clock.left())  # fmt: skip
+                   points.name, maps=report is not None, max_seconds=clock.left(),
+                   point_names=_names_of(learned.numbers, points.row_names))  # fmt: skip
         begun = None if problem.prior is None else prior
         found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
                               factor=scaling.factor_)  # fmt: skip
@@ -299,6 +300,11 @@ def fit(
                 f"lambda_max has one that is lower by more than {numbers['selection_gap']:.2%}")  # fmt: skip
         say(f"wrote {str(output)!r}")
     return 0 if metric.converged_ and not late else 1
+
+
+def _names_of(numbers, names):
+    """Return what points are called: by their column of names, or by their row, the first after a header being 0."""
+    return [f"row {number}" if names is None else names[number] for number in numbers.tolist()]
 
 
 def _fit(metric, learned, folder, clock):

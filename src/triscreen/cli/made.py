@@ -22,25 +22,32 @@ def read_data(data, comparisons, names, **choice):
 
 @dataclass(frozen=True)
 class Made:
-    """Points with labels, or with comparisons of them; None for what there is not."""
+    """Points with labels, or with comparisons of them; None for what there is not.
+
+    numbers: the rows of the file that the points are.
+    """
 
     X: object = None
     y: object = None
     rows: object = None
+    numbers: object = None
 
 
 def hold_out(points, rows, share, seed, scale, known=None):
     """Return (data to learn from, data held out, scaling): all scaled as what is learned from; or as facts know."""
+    import numpy as np
+
     import triscreen as ts
 
+    everyone = np.arange(len(points.X))
     if rows is None:
-        X, y, X_test, y_test = _split(points.X, points.y, share, seed)
-        scaling = _as_known(ts.Scaling(scale).fit(X), known)
-        X_test = None if X_test is None else scaling.transform(X_test)
-        return Made(scaling.transform(X), y), Made(X_test, y_test), scaling
+        some, y, others, y_test = _split(everyone, points.y, share, seed)
+        scaling = _as_known(ts.Scaling(scale).fit(points.X[some]), known)
+        X_test = None if others is None else scaling.transform(points.X[others])
+        return Made(scaling.transform(points.X[some]), y, numbers=some), Made(X_test, y_test), scaling
     scaling = _as_known(ts.Scaling(scale).fit(points.X), known)
     rows, _, rows_test, _ = _split(rows, None, share, seed)
-    return Made(scaling.transform(points.X), rows=rows), Made(rows=rows_test), scaling
+    return Made(scaling.transform(points.X), rows=rows, numbers=everyone), Made(rows=rows_test), scaling
 
 
 def validation(file, data, points, rows, names, scaling, choice):

@@ -39,6 +39,9 @@ class Facts(Mapping):
     band_lambdas, band_lower, band_upper : arrays, shapes (m + 1,), (m,), (m,)
         Falling lambdas, and what the error of the optimal metric is at least and at most for every lambda between one
         and the next (`triscreen.validation_bounds`).
+    influence_of, influence_names, influence_shares : {"points", "comparisons"}, list of str, array
+        What can move the metric most at the lambda that is shown first: its names, and by how much at most, of |M|
+        (`Path.influence`).
     before, after : arrays, shapes (n_shown, 2) and (n_frames, n_shown, 2)
         The points in the plane, without the metric and with it.
     stops : array of int
@@ -72,6 +75,9 @@ class Facts(Mapping):
     band_lambdas: np.ndarray | None = None
     band_lower: np.ndarray | None = None
     band_upper: np.ndarray | None = None
+    influence_of: str | None = None
+    influence_names: list | None = None
+    influence_shares: np.ndarray | None = None
     before: np.ndarray | None = None
     after: np.ndarray | None = None
     stops: np.ndarray | None = None

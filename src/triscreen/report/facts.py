@@ -22,6 +22,7 @@ from triscreen.selection import comparison_error, neighbour_error
 from triscreen.selection.bounds import comparison_bounds, votes_over
 
 _FRAMES, _POINTS = 60, 600
+_NAMED = 12  # points or comparisons that can move the metric most
 # Maps solve the problem again at so many lambdas, at fewer from _MANY triplets on, and not at all from _MOST on.
 _STOPS, _FEW_STOPS, _MANY, _MOST = 16, 8, 300_000, 3_000_000
 
@@ -39,6 +40,7 @@ def gather(
     k: int = 3,
     maps: bool = True,
     max_seconds: float | None = None,
+    point_names: Sequence[str] | None = None,
 ) -> Facts:
     """Collect what `write_report` shows, and keep it as ``path.facts``; `triscreen.save` saves it with the path.
 
@@ -61,6 +63,8 @@ def gather(
         Whether to solve the problem again at some lambdas, to show what each sphere proves.
     max_seconds : float, optional
         Of lambdas that would be shown, as many as there is time for, spread over the path: at least one.
+    point_names : list of str, optional
+        What the points X are called; by default "row" and their numbers.
 
     Returns
     -------
@@ -107,6 +111,7 @@ def gather(
         if error is not None and problem.triplets.lists_triplets:
             show("what the error is at least and at most")
             facts = _with_band(facts, path, problem, (X, y, X_test, y_test), comparisons_test, end)
+        facts = _with_influence(facts, path, problem, y, point_names, end)
         triplets = problem.triplets
         if maps and len(path) > 1 and triplets.lists_triplets and triplets.n_triplets < _MOST:
             facts = _with_maps(facts, path, problem, end, show)
@@ -176,6 +181,32 @@ def _with_band(facts, path, problem, data, comparisons_test, end):
     except OutOfTime:
         return replace(facts, left_out=[*facts.left_out, "the error between lambdas"])
     return replace(facts, band_lambdas=bounds.lambdas, band_lower=bounds.lower, band_upper=bounds.upper)
+
+
+def _with_influence(facts, path, problem, y, names, end):
+    """Return facts with who can move the metric most at the lambda that is shown first, where that is known."""
+    if not problem.triplets.lists_triplets or time.perf_counter() >= end:
+        return facts
+    place = len(facts.frames) // 2 if facts.errors is None else int(np.argmin(facts.errors))
+    try:
+        found = path.influence(int(facts.frames[place]), problem)
+    except InputError:  # neighbours that somebody else has found
+        return facts
+    if not found.size > 0:
+        return facts
+
+    def name(i):
+        return f"row {i}" if names is None else str(names[i])
+
+    def told(index):
+        if found.of == "points":
+            return name(index) + ("" if y is None else f" ({np.asarray(y)[index]})")
+        a, b, c = problem.triplets.indices(index, index + 1)[0].tolist()
+        return f"{name(a)} is closer to {name(b)} than to {name(c)}"
+
+    most = found.indices[:_NAMED].tolist()
+    shares = found.bounds[:_NAMED] / found.size
+    return replace(facts, influence_of=found.of, influence_names=[told(i) for i in most], influence_shares=shares)
 
 
 def _turned_one_by_one(views, last):

@@ -64,6 +64,7 @@ def render(path):
         start=_start(data),
         tiles="\n".join(_tiles(data)),
         table=_table(data),
+        influence=_influence(data),
         last=len(data["frames"]) - 1,
         first=data["best"] if data["best"] is not None else len(data["frames"]) // 2,
         # A script ends at the first "</", whatever it is in.
@@ -103,6 +104,8 @@ def numbers_of(path):
         "errors": None if errors is None else _short(errors),
         "best": None if errors is None else int(np.argmin(errors)),
         "band": _band(path, facts),
+        "influence_of": facts.influence_of,
+        "influence": _influence_rows(facts),
     }
     if errors is not None:
         data["error_said"] = (
@@ -189,6 +192,30 @@ def _start(data):
 
 def _tile(number, text):
     return f'<div class="tile"><strong>{escape(number)}</strong><span>{escape(text)}</span></div>'
+
+
+def _influence_rows(facts):
+    if facts.influence_names is None:
+        return []
+    return [[name, _short(share)] for name, share in zip(facts.influence_names, facts.influence_shares, strict=True)]
+
+
+def _influence(data):
+    """Return who can move the metric most, as a section; nothing where that is not known."""
+    if not data["influence"]:
+        return ""
+    what = "point" if data["influence_of"] == "points" else "comparison"
+    said = (
+        f"How far the metric could move, at most, if a {what} had not been there (at the lambda that this page opens "
+        "with); wrong labels and answers are often among the first. A bound, not an estimate."
+    )
+    rows = [f"<tr><td>{escape(name)}</td><td>{share:.1%}</td></tr>" for name, share in data["influence"]]
+    head = f'<tr><th scope="col">{what}</th><th scope="col">of the size of the metric</th></tr>'
+    body, title = "\n".join([head, *rows]), f"Which {what}s weigh most"
+    return (
+        f'<h2>{title}</h2>\n<p class="lead">{escape(said)}</p>\n<div class="scroll" tabindex="0" role="region" '
+        f'aria-label="{title}"><table>\n{body}\n</table></div>'
+    )
 
 
 def _table(data):
