@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 
 # From the place in the repository to the page of the site.
-MOVED = {"CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "CODE_OF_CONDUCT.md": "conduct"}
+MOVED = {
+    "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changelog",
+    "CODE_OF_CONDUCT.md": "conduct",
+    "SECURITY.md": "security",
+}
 
 
 def write(root, folder):
