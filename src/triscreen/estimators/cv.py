@@ -30,14 +30,20 @@ from triscreen.estimators.folds import make_folds, named
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
 from triscreen.estimators.scaling import warn_of_scales
-from triscreen.estimators.starts import check_start, knows_no_scale, make_start, moved
+from triscreen.estimators.starts import (
+    check_arrays,
+    check_start,
+    components_of_start,
+    knows_no_scale,
+    make_start,
+    moved,
+    without_learning,
+)
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
-from triscreen.problem.cones import components_of
 from triscreen.screening import Screening
 from triscreen.selection import triplet_accuracy, vote_scores
-from triscreen.solvers import Solution
 from triscreen.solvers.contract import Solver
 from triscreen.triplets.pairs import product
 
@@ -251,7 +257,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
         eps = self._check_certify()
         self._grid(None)
         X, y, weights = self._check(X, y, sample_weight)
-        _check_arrays(priors, X, y, self.cone)
+        check_arrays(priors, X, y, self.cone)
         given = given_neighbours(self.triplets, neighbors, y)
         folds = make_folds(self.cv, X, y, groups)
         starts = Candidate.all_of(priors, self._grid, len(folds))
@@ -308,7 +314,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
             since = time.perf_counter()
             with named(k, train):
                 N = make_start(candidate.prior, X[train], y[train], self.cone)
-                candidate.alone[k] = self._score(_components(N, X.shape[1]), data)
+                candidate.alone[k] = self._score(components_of_start(N, X.shape[1]), data)
             if candidate.dropped:  # its path, but alone it may still be the best
                 candidate.seconds += time.perf_counter() - since
                 continue
@@ -411,7 +417,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
         if ratios is None:
             self.path_, self.prior_, self.prior_scale_, self.n_triplets_, self.n_rounds_ = None, N, 1.0, 0, 0
             M = N if N is not None else np.ones(X.shape[1]) if self.cone == "diagonal" else np.eye(X.shape[1])
-            self._set_solution(_without_learning(M, self.tol), _components(M, X.shape[1]))
+            self._set_solution(without_learning(M, self.tol), components_of_start(M, X.shape[1]))
             return
         stage("all points")
         data = (X, y, weights, begin, 1, tell)
@@ -498,24 +504,3 @@ class TripletMetricCV(Certifying, LabelledMetric):
             near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
             score = check_scoring(near, self.scoring)(near, Z_test, y_test)
         return score, score
-
-
-def _check_arrays(priors, X, y, cone):
-    """Refuse candidates that are no metrics of these points."""
-    try:
-        for prior in priors:
-            _ = None if prior is None or isinstance(prior, str) else make_start(prior, X, y, cone)
-    except InputError as error:
-        raise InputError(f"candidates: {error}") from None
-
-
-def _components(N, dim):
-    """Return L with L'L = N; of Euclid where there is no start."""
-    return np.eye(dim) if N is None else components_of(N)
-
-
-def _without_learning(M, tol):
-    """Return a start as a solution: the optimum of an infinite lambda."""
-    nothing = {"primal": 0.0, "dual": 0.0, "gap": 0.0, "rounding": 0.0, "n_iter": 0, "passes": 0.0, "seconds": 0.0}
-    return Solution(lam=float("inf"), M=M, tol=tol, stopped_by="converged", history={}, screening=[], smoothing=0.0,
-                    floor=1.0, **nothing)  # fmt: skip

@@ -17,6 +17,7 @@ from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.engine import Engine
 from triscreen.problem.prior import check_metric
+from triscreen.solvers import Solution
 
 NAMES = ("identity", "within")
 # Of the mean variance within classes, in the place of so much of their covariance.
@@ -151,6 +152,27 @@ def scaled_start(N, X, T, loss, n_jobs):
         )
         return None, 0.0
     return s * N, s
+
+
+def check_arrays(priors, X, y, cone):
+    """Refuse candidates that are no metrics of these points."""
+    try:
+        for prior in priors:
+            _ = None if prior is None or isinstance(prior, str) else make_start(prior, X, y, cone)
+    except InputError as error:
+        raise InputError(f"candidates: {error}") from None
+
+
+def components_of_start(N, dim):
+    """Return L with L'L = N; of Euclid where there is no start."""
+    return np.eye(dim) if N is None else components_of(N)
+
+
+def without_learning(M, tol):
+    """Return a start as a solution: the optimum of an infinite lambda."""
+    nothing = {"primal": 0.0, "dual": 0.0, "gap": 0.0, "rounding": 0.0, "n_iter": 0, "passes": 0.0, "seconds": 0.0}
+    return Solution(lam=float("inf"), M=M, tol=tol, stopped_by="converged", history={}, screening=[], smoothing=0.0,
+                    floor=1.0, **nothing)  # fmt: skip
 
 
 def _ndim(prior):
