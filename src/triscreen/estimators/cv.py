@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.metrics import check_scoring
-from sklearn.neighbors import KNeighborsClassifier
 
 from triscreen._utils.archive import as_path
 from triscreen._utils.progress import stage
-from triscreen._utils.threads import Threads, single_threaded_blas
+from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table, warn_of_cuts
 from triscreen.estimators.certifying import Certifying
-from triscreen.estimators.folds import make_folds, named
+from triscreen.estimators.folds import make_folds, named, score_of_fold
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
 from triscreen.estimators.scaling import warn_of_scales
@@ -43,9 +41,7 @@ from triscreen.estimators.triplet import LabelledMetric
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
 from triscreen.screening import Screening
-from triscreen.selection import triplet_accuracy, vote_scores
 from triscreen.solvers.contract import Solver
-from triscreen.triplets.pairs import product
 
 # Folds only rank lambdas, so this gap is enough there, relative to the objective or so much of the loss of M = 0; and a
 # grid ends where so little of that is left.
@@ -493,14 +489,5 @@ class TripletMetricCV(Certifying, LabelledMetric):
 
         whole: of all its directions, whatever ``n_components`` says; Euclid has no order among its own.
         """
-        X, y, X_test, y_test = data
         L = L if whole else L[: self.n_components]
-        Z, Z_test = (product(part, L.T, Threads(self.n_jobs)) for part in (X, X_test))
-        if self.scoring is None:
-            return vote_scores(Z, y, Z_test, y_test, self.score_neighbors, self.n_jobs)
-        if isinstance(self.scoring, str) and self.scoring == "triplet":
-            score = triplet_accuracy(Z, y, Z_test, y_test, self.n_neighbors, self.n_jobs)
-        else:
-            near = KNeighborsClassifier(min(self.score_neighbors, len(Z))).fit(Z, y)
-            score = check_scoring(near, self.scoring)(near, Z_test, y_test)
-        return score, score
+        return score_of_fold(L, data, self.scoring, self.n_neighbors, self.score_neighbors, self.n_jobs)

@@ -6,8 +6,11 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import RepeatedStratifiedKFold, check_cv
+from sklearn.neighbors import KNeighborsClassifier
 
+from triscreen._utils.threads import Threads
 from triscreen._utils.validation import shortened
 from triscreen.errors import (
     ConvergenceWarning,
@@ -16,6 +19,8 @@ from triscreen.errors import (
     NoAnchorWarning,
     SmallClassWarning,
 )
+from triscreen.selection import triplet_accuracy, vote_scores
+from triscreen.triplets.pairs import product
 
 # Folds are repeated until so many predictions are held out, so many times at most.
 _PREDICTIONS, _REPEATS = 1000, 4
@@ -62,3 +67,20 @@ def named(k, train):
             yield
         except InputError as error:
             raise InputError(f"fold {k} of cv ({len(train)} points to learn from): {error}") from None
+
+
+def score_of_fold(L, data, scoring, n_neighbors, score_neighbors, n_jobs):
+    """Return (score, accuracy, or with another scorer its score again) on held-out points in the space of L.
+
+    data: X, y, X_test and y_test; the others as for `TripletMetricCV`.
+    """
+    X, y, X_test, y_test = data
+    Z, Z_test = (product(part, L.T, Threads(n_jobs)) for part in (X, X_test))
+    if scoring is None:
+        return vote_scores(Z, y, Z_test, y_test, score_neighbors, n_jobs)
+    if isinstance(scoring, str) and scoring == "triplet":
+        score = triplet_accuracy(Z, y, Z_test, y_test, n_neighbors, n_jobs)
+    else:
+        near = KNeighborsClassifier(min(score_neighbors, len(Z))).fit(Z, y)
+        score = check_scoring(near, scoring)(near, Z_test, y_test)
+    return score, score

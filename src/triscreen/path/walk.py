@@ -46,7 +46,7 @@ _CLOSE = 0.05
 _A_PAIR, _A_DIMENSION, _A_POINT = 8.0, 0.3, 0.12
 _TUBE, _TUBE_PAIR, _TUBE_EIGEN = 4e5, 8.0, 8.0
 _SHARE, _RECENT = 0.25, 5
-# Bytes that rows may keep to be ends of balls without another pass.
+# Bytes that rows may keep to be ends of balls without another pass; none where memory has a budget.
 _KEEP = 1 << 26
 
 
@@ -128,7 +128,7 @@ class Walk:
             problem,
             lam,
             solved,
-            keep=self.kept <= _KEEP and problem.triplets.lists_triplets,
+            keep=self.kept <= _KEEP and problem.triplets.lists_triplets and problem.memory_budget is None,
             n_iter=monitor.n_iter,
             passes=monitor.passes,
             scanned=self.scanned + sum(event["tried"] for event in monitor.events) / problem.triplets.n_triplets,

@@ -19,7 +19,7 @@ from triscreen.problem.rounding import U
 from triscreen.problem.units import METRIC, POINT
 
 _BLOCK = 1 << 16  # numbers of a block of queries times points
-_WIDE = 0.1  # how far the metrics of a stretch may be from its first one, of its size
+_WIDE = 0.03  # how far the metrics of a stretch may be from its first one, of its size
 _VIEWS = 64  # ends whose factors are kept
 
 

@@ -109,8 +109,9 @@ class Solution(Gap):
     converged : bool
         The gap, and its rounding, are at most tol |primal| (with a prior: or tol times the floor).
     stopped_by : str
-        "converged", "max_iter", "max_seconds", "callback", "stalled", "rounding" or "interrupt". Where it is not
-        "converged", M is the iterate with the lowest objective (of equal ones, the one with the smallest gap).
+        "converged", "max_iter", "max_seconds", "callback", "stalled", "rounding" or "interrupt"; "mixture": nothing
+        was solved (`Path.at`). Where it is none of the first and the last, M is the iterate with the lowest objective
+        (of equal ones, the one with the smallest gap).
     n_iter : int
     passes : float
         Pair work: distances of every pair count 1/2, weights of every pair into a matrix 1/2. The final certificate is
