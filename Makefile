@@ -16,7 +16,7 @@ ifneq ($(wildcard ../shared/data/README.md),)
 export TRISCREEN_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-oldest verify-demo nightly lint docs docs-quick dist bench clean
+.PHONY: demo test test-oldest verify-demo nightly mutants lint docs docs-quick dist pictures bench clean
 
 $(USE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,7 @@ test: $(STAMP)
 test-oldest:
 	$(OLDEST_PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/$(WHERE)/python tests/oldest.py > $(OLDEST)/constraints.txt
+	$(OLDEST)/$(WHERE)/python $(PIP) --upgrade "pip>=24"  # that of 3.10 takes many minutes to see what goes together
 	$(OLDEST)/$(WHERE)/python $(PIP) -e ".[test]" -c $(OLDEST)/constraints.txt
 	$(OLDEST)/$(WHERE)/python $(TESTS)
 
@@ -48,8 +49,8 @@ test-oldest:
 verify-demo: $(STAMP)
 	$(BIN)/python benchmarks/verify.py
 
-# The long runs: kills, damages, crash states and faults of checkpoints, files of every kind fuzzed, signals at every
-# moment, how soon long work ends, points left out against refits, in about an hour; then screening, balls, predictions and
+# The long runs: kills, damages, crash states and faults of checkpoints, files of every kind fuzzed (an hour of it guided by coverage), signals at every
+# moment, how soon long work ends, points left out against refits, in about two hours; then screening, balls, predictions and
 # proofs attacked for HOURS on all cores, with new seeds every night. What was done is added up in
 # build/night/counts.json.
 HOURS ?= 1
@@ -57,13 +58,20 @@ nightly: $(STAMP)
 	$(BIN)/python tests/attack_checkpoints.py
 	$(BIN)/python tests/crashes.py
 	$(BIN)/python tests/cli/fuzz_files.py 5000
+	$(BIN)/python $(PIP) "atheris>=3"
+	$(BIN)/python tests/fuzz_loaders.py 3600
 	$(BIN)/python tests/cli/sweep_signals.py 60
 	$(BIN)/python tests/solvers/attack_interrupts.py
 	$(BIN)/python tests/leaving_out.py
 	$(BIN)/python tests/verification/claims.py 1000
 	$(BIN)/python tests/night.py $(HOURS)
+	TRISCREEN_NIGHTLY=1 $(BIN)/python $(TESTS) --ignore tests/distributed
 	TRISCREEN_NIGHTLY=1 $(BIN)/python -m pytest -q tests/distributed
 	$(BIN)/python tests/distributed/attack_cluster.py 100
+
+# Small changes that make the safety core wrong: does a test find each? At most four hours; the same command goes on.
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants.py $(MUTANTS)
 
 # Style, and the types of the public surface as users see them (tests/typed.py).
 lint: $(STAMP)
@@ -86,10 +94,16 @@ dist: $(STAMP)
 	$(BIN)/python -m build
 	$(BIN)/python tests/package.py dist
 
-# The paper's tables and figures, peers and scaling: some hours, goes on where it stopped. QUICK=1: a minute.
+# The picture of the report in README: it needs chromium, chromium-driver and selenium.
+pictures: $(STAMP)
+	$(BIN)/python docs/pictures.py
+
+# The paper's tables and figures, peers, seconds, scaling, within MINUTES; the same command goes on where it stopped, and
+# measures again what another commit has left. QUICK=1: small problems, some minutes.
+MINUTES ?= 100
 bench: $(STAMP)
 	$(BIN)/python $(PIP) -e ".[test,bench]"
-	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick) $(BENCH)
+	$(BIN)/python benchmarks/run.py $(if $(QUICK),--quick,--minutes $(MINUTES)) $(BENCH)
 	$(BIN)/python benchmarks/page.py $(if $(QUICK),--results build/bench-quick)
 
 clean:

@@ -1,13 +1,15 @@
 """Shards on a cluster of processes on this machine: what a round costs, what workers gain, what that says of many.
 
-    python benchmarks/distributed.py [round] [speed] [model] [large] [all] [--points N] [--neighbours K] [--workers W]
-                                     [--tol T] [--folder F]
+    python benchmarks/distributed.py [round] [speed] [model] [large] [all] [--points N] [--neighbours K] [--shards S]
+                                     [--workers W] [--tol T] [--folder F]
 
 round: seconds of a round of tasks that do nothing, and bytes of an iteration, for several dimensions and numbers of
-shards; speed: seconds of a pass and of a lambda with 1 and 2 workers of one thread each, and the driver's share; model:
-a cost model fitted to both, for clusters that are not here; large: --points points in 32 dimensions with --neighbours
-neighbours, from files to a solution at 0.01 lambda_max, neighbours included; all: every triplet of mnist's 60,000
-points (32 principal axes; from the folder TRISCREEN_DATA), one certified evaluation.
+shards; speed: seconds of a pass and of a lambda with 1 and 2 workers of one thread each, by the wall and of processors,
+the driver's share, and what would follow for a machine that has nothing else to do (as if nobody ever worked beside the
+driver: derived, not measured); model: a cost model fitted to both, for clusters that are not here; large: --points
+points in 32 dimensions with --neighbours neighbours, from files to a solution at 0.01 lambda_max, neighbours included;
+all: every triplet of mnist's 60,000 points (32 principal axes; from the folder TRISCREEN_DATA), one certified
+evaluation.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import resource
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -86,40 +89,77 @@ def rounds(client):
     return found
 
 
-def work_of(problem):
-    """Return seconds of a pass, and of the driver's processor in it."""
-    M = 0.01 * np.eye(problem.n_features)
-    begin, calls = time.process_time(), 5
-    _, whole = seconds_of(lambda: problem.value(M, 1.0), calls)
-    return whole, (time.process_time() - begin) / (calls + 1)
+def spent_on(client, function, repeats=1):
+    """Return wall seconds (the least), and processor seconds a call of: each worker, the driver, its main thread.
+
+    The scheduler is in the driver's process here, so that the driver's seconds are those of both.
+    """
+    function()
+    before, own, main = client.run(time.process_time), time.process_time(), time.thread_time()
+    walls = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        walls.append(time.perf_counter() - begin)
+    main, own, after = time.thread_time() - main, time.process_time() - own, client.run(time.process_time)
+    workers = [(after[one] - before[one]) / repeats for one in sorted(after)]
+    return Spent(min(walls), workers, own / repeats, main / repeats)
 
 
-def speed(n, k, folder):
+@dataclass
+class Spent:
+    """Seconds of a call: by the wall, and of processors."""
+
+    wall: float
+    workers: list
+    driver: float
+    main: float
+
+    def row(self):
+        """Return it as part of a table, in ms."""
+        own = " + ".join(f"{1e3 * one:.0f}" for one in self.workers)
+        share = self.driver / (self.driver + max(self.workers))
+        return f"{1e3 * self.wall:.0f} | {own} | {1e3 * self.driver:.0f} | {1e3 * self.main:.0f} | {100 * share:.0f} %"
+
+    def alone(self):
+        """Return seconds on a machine that has nothing else to do, if nobody ever works beside the driver."""
+        return max(self.workers) + self.driver
+
+
+def work_of(client, problem):
+    """Return what is `Spent` on a pass and on a lambda, and the solution there."""
+    metrics = ((1 + 0.01 * i) * 0.01 * np.eye(problem.n_features) for i in range(100))  # what was asked last is known
+    a_pass = spent_on(client, lambda: problem.value(next(metrics), 1.0), 5)
+    lam, found = 0.01 * problem.lambda_max(), []
+    a_lambda = spent_on(client, lambda: found.append(ts.solve(problem, lam, tol=1e-4)))
+    return a_pass, a_lambda, found[-1]
+
+
+def speed(n, k, shards, folder):
     """Print what workers gain; return seconds of a pass with one worker, and the pairs."""
     X, y = points_of(n)
-    rows = []
+    rows, loads = [], [os.getloadavg()[0]]
     for workers in (1, 2):
         with cluster_of(workers) as client:
-            begin = time.perf_counter()
-            problem = ts.distributed.problem(client, X, y, k=k, folder=folder)
-            made = time.perf_counter() - begin
-            whole, own = work_of(problem)
-            lam = 0.01 * problem.lambda_max()
-            ts.solve(problem, lam, tol=0.5)
-            begin = time.perf_counter()
-            sol = ts.solve(problem, lam, tol=1e-4)
-            rows.append((workers, problem.n_shards, made, whole, own, time.perf_counter() - begin, sol))
+            problem = ts.distributed.problem(client, X, y, k=k, n_shards=shards, folder=folder)
+            rows.append((workers, problem.n_shards, *work_of(client, problem)))
             pairs = problem.triplets.n_pairs
-    print("\n| workers | shards | s to make | ms a pass | ms of it the driver's | s a lambda | iterations |")
-    print("|--:|--:|--:|--:|--:|--:|--:|")
-    for workers, shards, made, whole, own, solved, sol in rows:
-        print(
-            f"| {workers} | {shards} | {made:.1f} | {1e3 * whole:.0f} | {1e3 * own:.1f} | {solved:.2f} | {sol.n_iter} |"
-        )
+        loads.append(os.getloadavg()[0])
+    print(f"\n{pairs:,} pairs; load of the machine, ours included: {', '.join(f'{load:.1f}' for load in loads)}")
+    print("\n| what | workers | shards | ms | workers' processor ms | driver's | of it its main thread | share |")
+    print("|:--|--:|--:|--:|--:|--:|--:|--:|")
+    for workers, count, a_pass, a_lambda, _ in rows:
+        print(f"| a pass | {workers} | {count} | {a_pass.row()} |")
+        print(f"| a lambda | {workers} | {count} | {a_lambda.row()} |")
     same = np.array_equal(rows[0][-1].M, rows[1][-1].M)
-    gains = (f"{rows[0][place] / rows[1][place]:.2f}" for place in (3, 5))
-    print("\ntwo workers: a pass {} times as fast, a lambda {} times; the same bits: {}".format(*gains, same))
-    return rows[0][3], pairs
+    for name, place in (("a pass", 2), ("a lambda", 3)):
+        one, two = rows[0][place], rows[1][place]
+        print(
+            f"{name}, two workers: {one.wall / two.wall:.2f} times as fast by the wall; derived from processor "
+            f"seconds, for a machine with nothing else to do, {one.alone() / two.alone():.2f} times"
+        )
+    print(f"a shard: {1e3 * rows[0][2].workers[0] / rows[0][1]:.0f} ms of a processor a pass; the same bits: {same}")
+    return rows[0][2].alone(), pairs
 
 
 def model(costs, a_pass, pairs, k=5, dim=32):
@@ -158,11 +198,12 @@ def large(n, k, workers, tol, folder):
         lam = 0.01 * problem.lambda_max()
         sol = ts.solve(problem, lam, tol=tol)
         memory = sum(client.run(_peak).values()) + _peak()
+        spent = ", ".join(f"{seconds:.0f}" for seconds in client.run(time.process_time).values())
         print(
             f"lam {lam:.4g}: relative gap {sol.rel_gap:.2g} (rounding {sol.rounding / sol.scale:.1g}) after "
             f"{sol.n_iter} iterations, {sol.passes:.0f} passes, {sol.seconds:.0f} s; "
             f"{time.perf_counter() - begin:.0f} s in all, {memory / 1e9:.1f} GB at most in {workers} workers and the "
-            "driver"
+            f"driver; processor seconds: workers {spent}, driver {time.process_time():.0f}"
         )
 
 
@@ -197,6 +238,7 @@ def main():
     parser.add_argument("parts", nargs="*", default=["round", "speed", "model"])
     parser.add_argument("--points", type=float, default=200_000)
     parser.add_argument("--neighbours", type=int, default=5)
+    parser.add_argument("--shards", type=int, default=None)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--folder", default=None)
@@ -207,7 +249,7 @@ def main():
         with cluster_of(given.workers) as client:
             costs = rounds(client)
     if {"speed", "model"} & set(given.parts):
-        a_pass, pairs = speed(n, k, given.folder)
+        a_pass, pairs = speed(n, k, given.shards, given.folder)
     if "model" in given.parts:
         model(costs, a_pass, pairs, k)
     if "large" in given.parts:

@@ -16,10 +16,12 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # run as a script
     sys.path.insert(0, str(ROOT))
 
+from benchmarks.cells import name_of  # noqa: E402
 from benchmarks.datasets import DATA  # noqa: E402
 from benchmarks.experiments import EXPERIMENTS  # noqa: E402
-from benchmarks.experiments.common import CLAIM, MISSED, Results, sig, table  # noqa: E402
+from benchmarks.experiments.common import CLAIM, SAID, Results, sig, table  # noqa: E402
 from benchmarks.experiments.speed import HISTORY  # noqa: E402
+from benchmarks.experiments.verdicts import HOLDS, MISSED, OPEN, subsamples  # noqa: E402
 
 HEAD = """# Benchmarks: the paper's tables and figures, peers, scaling
 
@@ -40,7 +42,14 @@ gradient with Barzilai-Borwein steps, from the last solution, screening before t
 
 ## The paper's claims
 
-*Holds* and *does not hold* are decided by the numbers next to them, by thresholds written in `benchmarks/experiments/`.
+Each claim is one or more numbers against a bar (the bars are in `benchmarks/experiments/`), one number a subsample.
+With the interval mean ± t s / √n (Student, 95 %; n subsamples, s their standard deviation; what stands behind ± in the
+tables) a claim *holds* if all of the interval is on its side of the bar, *does not hold* if none of it is, and is
+*undecided* otherwise, always with fewer than three subsamples. A claim about several data sets holds if it does on
+each, and does not hold if it does not on one. Subsamples are 90 % of the same points, so that intervals say how far
+numbers wander on these data, not what other data would give; nothing is taken off for there being many intervals. Cells
+that take long have fewer subsamples, which their tables say; a race that is cut ends for all methods at the same
+lambda.
 
 {claims}
 """
@@ -95,7 +104,7 @@ def head(results, texts):
     counts = [len(one["seconds"]) for one in graded]
     return HEAD.format(
         about=about(records, results),
-        seeds=f"{seeds} random subsamples at most" if seeds > 1 else "One random subsample",
+        seeds=f"Up to {subsamples(seeds)}" if seeds > 1 else "One random subsample",
         claims=claims(texts, results.quick),
         graded=sum(one["graded"] for one in graded),
         worst=worst,
@@ -128,12 +137,18 @@ def claims(texts, quick):
     rows = []
     for name, text in texts.items():
         lines = [line for line in text.splitlines() if line.startswith(CLAIM)]
-        missed = [line.split(MISSED)[0].removeprefix(CLAIM).strip() for line in lines if MISSED in line]
         if lines:
             title = title_of(name, quick)
-            rows.append((f"[{title}](#{anchor(title)})", f"{len(lines) - len(missed)} of {len(lines)}",
-                         "<br>".join(text[0].upper() + text[1:] for text in missed)))  # fmt: skip
-    return table(("", "hold", "do not hold"), rows)
+            by = {outcome: [_claimed(line, said) for line in lines if said in line] for outcome, said in SAID.items()}
+            rows.append((f"[{title}](#{anchor(title)})", f"{len(by[HOLDS])} of {len(lines)}",
+                         *("<br>".join(by[outcome]) for outcome in (MISSED, OPEN))))  # fmt: skip
+    return table(("", "hold", "do not hold", "undecided"), rows)
+
+
+def _claimed(line, said):
+    """What the paper says, out of a line with a verdict."""
+    text = line.split(said)[0].removeprefix(CLAIM).strip()
+    return text[0].upper() + text[1:]
 
 
 def anchor(title):
@@ -145,17 +160,23 @@ def about(records, results):
     machines = Counter(json.dumps(record["machine"], sort_keys=True) for record in records)
     machine = json.loads(machines.most_common(1)[0][0])
     commits = sorted({record["commit"] for record in records})
+    where_from = f"All cells of commit {commits[0]}" if len(commits) == 1 else "**Cells of several commits**: "
+    where_from += ", ".join(commits) * (len(commits) > 1)
     versions = {name: value for name, value in records[0]["versions"].items() if value}
     dates = sorted(record["date"][:10] for record in records)
     hours = sum(record["seconds"] for record in records) / 3600
     cut = sum(record["status"] == "cut" for record in records)
+    wanted = len({name_of(cell) for name, one in EXPERIMENTS.items() if name != "speed"
+                  for cell in one.cells(results.quick, results.seeds)})  # fmt: skip
+    wanted = max(wanted, len(records))
     what = "**Quick run**: small problems, to see that everything works; its numbers mean little.\n\n" * results.quick
     when = dates[0] + (f" to {dates[-1]}" if dates[-1] != dates[0] else "")
     where = f"{machine['cpu']}, {machine['cores']} cores, {machine['gigabytes']} GB, {machine['system']}"
     return (
-        f"{what}{len(records)} cells in {hours:.2g} hours, {when}; {cut} cut at their time limit or left out. "
-        f"Machine: {where}"
-        f"{' (and others)' if len(machines) > 1 else ''}. Commit {', '.join(commits)}. "
+        f"{what}{len(records)} cells in {hours:.2g} hours, {when}; {cut} cut at their time limit; "
+        f"{wanted - len(records)} of the {wanted} that {subsamples(results.seeds)} of everything would be "
+        f"were left out. Machine: {where}"
+        f"{' (and others)' if len(machines) > 1 else ''}. {where_from}. "
         + ", ".join(f"{name} {value}" for name, value in versions.items()) + "."
     )  # fmt: skip
 

@@ -1,12 +1,15 @@
 """Run the benchmarks: the experiments of the paper by name, peers, scaling.
 
-    python benchmarks/run.py [experiment ...] [--quick] [--data FOLDER] [--out FOLDER] [--seeds 5] [--list]
+    python benchmarks/run.py [experiment ...] [--quick] [--minutes 100] [--data FOLDER] [--out FOLDER] [--seeds 5]
+                             [--list]
 
 Every cell (one method on one data set and one subsample, say) is one JSON file with its numbers, the machine, versions,
-commit and date, written all at once. Cells that are there already are skipped: an interrupted run goes on with the same
-command. Each cell of a full run has a process of its own, so that one that takes too long can be ended, one that fails
-costs nothing but itself, and peak memory is its own; kernels are loaded before anything is timed. `python
-benchmarks/page.py` makes the page of the docs from the files.
+commit and date, written all at once. Cells of this commit that are there already are skipped, those of another commit
+are measured again: an interrupted run goes on with the same command. With --minutes, the first subsample of everything
+comes first, then further ones, the cheapest first, as far as the time goes (`plan.py`). Each cell of a full run has a
+process of its own, so that one that takes too long can be ended, one that fails costs nothing but itself, and peak
+memory is its own; kernels are loaded before anything is timed. `python benchmarks/page.py` makes the page of the docs
+from the files.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -28,7 +32,8 @@ if str(ROOT) not in sys.path:  # run as a script
     sys.path.insert(0, str(ROOT))
 
 import triscreen  # noqa: E402
-from benchmarks.cells import measure, name_of  # noqa: E402
+from benchmarks import plan  # noqa: E402
+from benchmarks.cells import SIDE_BY_SIDE, measure, name_of  # noqa: E402
 from benchmarks.cells.common import Context  # noqa: E402
 from benchmarks.datasets import Missing  # noqa: E402
 from benchmarks.experiments import EXPERIMENTS, speed  # noqa: E402
@@ -43,8 +48,8 @@ def _folder(out, quick):
 
 
 def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=False, limit=None, interpreters=None,
-        isolate=None, say=print, history=None):  # fmt: skip
-    """Run the cells of some experiments that have no file yet.
+        isolate=None, say=print, history=None, minutes=None, anyway=False):  # fmt: skip
+    """Run the cells of some experiments that this commit has no file of yet.
 
     Parameters
     ----------
@@ -57,7 +62,7 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
     out : path, optional
         Folder of the results; by default ``build/bench``, or ``build/bench-quick``.
     seeds : int, optional
-        Random subsamples, 5 by default (1 in quick mode); large data sets take fewer.
+        Random subsamples, 5 by default (1 in quick mode).
     fetch : bool
         Get what the folder does not have from LIBSVM's site or OpenML.
     limit : float, optional
@@ -70,81 +75,94 @@ def run(experiments=None, quick=False, data=None, out=None, seeds=None, fetch=Fa
         Takes one line of text.
     history : path, optional
         A file that gets one line of JSON for each run of "speed".
+    minutes : float, optional
+        For everything, interruptions counted out: what would take longer is left out (see `plan`).
+    anyway : bool
+        Run a full run although src or benchmarks have changes that are not committed.
 
     Returns
     -------
     dict
-        How many cells were "done", "there" before, "missing" (no data, no peer) and "failed".
+        How many cells were "done", "there" before, "missing" (no data, no peer), "failed" and "left" for want of time.
     """
     experiments = list(experiments or (name for name in EXPERIMENTS if name != "speed"))
     for name in experiments:
         if name not in EXPERIMENTS:
             raise ValueError(f"experiment={name!r}: it must be one of {', '.join(EXPERIMENTS)}")
     seeds = seeds or (1 if quick else 5)
+    about = _about()
+    if not quick and not anyway and not plan.one_commit(about["commit"]):
+        raise ValueError(
+            f"commit={about['commit']!r}: all cells of a full run are of one commit; commit what has changed in "
+            "src and benchmarks, or say --anyway"
+        )
     folder = _folder(out, quick)
-    _claim(folder, quick, seeds)
-    options = {"folder": None if data is None else str(data), "fetch": fetch, "limit": limit or LIMIT[quick],
+    state = plan.claim(folder, quick, seeds, about["commit"], write=_write)
+    limit = limit or (LIMIT[quick] if minutes is None else min(LIMIT[quick], plan.LONGEST))
+    options = {"folder": None if data is None else str(data), "fetch": fetch, "limit": limit,
                "interpreters": interpreters or {}}  # fmt: skip
-    cells = list(
-        {name_of(cell): cell for name in experiments for cell in EXPERIMENTS[name].cells(quick, seeds)}.items()
-    )
-    counts = dict.fromkeys(("done", "there", "missing", "failed"), 0)
-    about, absent, isolate = None, set(), (not quick if isolate is None else isolate)
+    named = {name_of(cell): cell for name in experiments for cell in EXPERIMENTS[name].cells(quick, seeds)}
+    more = [cell for name in experiments for cell in getattr(EXPERIMENTS[name], "more", lambda quick: [])(quick)]
+    more = {name_of(cell): cell for cell in more if name_of(cell) not in named}
+    named |= more
+    todo = plan.Plan(named, folder, about["commit"], state["spent"], minutes, last=more)
+    counts = dict.fromkeys(("done", "there", "missing", "failed", "left"), 0)
+    counts["there"] = todo.n_there
+    absent, isolate = set(), (not quick if isolate is None else isolate)
     try:
-        for number, (name, cell) in enumerate(cells, 1):
-            file = folder / f"{name}.json"
-            if file.exists() and cell["kind"] != "speed":
-                counts["there"] += 1
-                continue
-            if any(cell.get(key) == value for key, value in absent):
-                counts["missing"] += 1
-                continue
-            about = about or _about()
+        while names := todo.next(2 if isolate else 1, SIDE_BY_SIDE):
+            known = [name for name in names if not any(named[name].get(key) == value for key, value in absent)]
+            counts["missing"] += len(names) - len(known)
             begin = time.perf_counter()
-            status, result = (_in_a_process if isolate else _here)(cell, options)
-            if status == "missing":
-                absent.add((result["key"], cell[result["key"]]))
-                counts["missing"] += 1
-                say(f"skipped: {result['message']}")
-                continue
-            seconds = time.perf_counter() - begin
-            if status == "failed":
-                counts["failed"] += 1
-                say(f"[{number}/{len(cells)}] {name}: failed: {result.strip().splitlines()[-1]}")
-                continue
-            record = {"cell": cell, "status": status, "result": result, "seconds": seconds,
-                      "limit": options["limit"], **about,
-                      "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}  # fmt: skip
-            _write(file, record)
-            if cell["kind"] == "speed" and history:
-                with open(history, "a") as lines:
-                    lines.write(json.dumps(speed.line(record)) + "\n")
-            counts["done"] += 1
-            say(f"[{number}/{len(cells)}] {name}: {'cut after ' if status == 'cut' else ''}{seconds:.1f} s")
+            for name, status, result, seconds in _measured({name: named[name] for name in known}, options, isolate):
+                if status == "missing":
+                    key = result["key"], named[name][result["key"]]
+                    counts["missing"] += 1
+                    if key not in absent:
+                        say(f"skipped: {result['message']}")
+                    absent.add(key)
+                elif status == "failed":
+                    counts["failed"] += 1
+                    say(f"[{todo.n_taken}/{len(named)}] {name}: failed: {result.strip().splitlines()[-1]}")
+                else:
+                    date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+                    record = {"cell": named[name], "status": status, "result": result, "seconds": seconds,
+                              "at_once": len(known), "limit": limit, **about, "date": date}  # fmt: skip
+                    _write(folder / f"{name}.json", record)
+                    if record["cell"]["kind"] == "speed" and history:
+                        with open(history, "a") as lines:
+                            lines.write(json.dumps(speed.line(record)) + "\n")
+                    counts["done"] += 1
+                    cut = "cut after " if status == "cut" else ""
+                    say(f"[{todo.n_taken}/{len(named)}] {name}: {cut}{seconds:.1f} s")
+            todo.spend(time.perf_counter() - begin)
+            _write(folder / "run.json", {**state, "spent": todo.spent})
     except KeyboardInterrupt:
         say(
-            f"interrupted: {counts['done'] + counts['there']} of {len(cells)} cells are in {folder}; the same "
+            f"interrupted: {counts['done'] + counts['there']} of {len(named)} cells are in {folder}; the same "
             "command goes on"
         )
         raise
+    counts["left"] = len(todo.left)
     say(
         f"{counts['done']} cells done, {counts['there']} were there, {counts['missing']} without data or peer, "
-        f"{counts['failed']} failed; results in {folder}"
+        f"{counts['failed']} failed, {counts['left']} left out for want of time; results in {folder}"
     )
     return counts
 
 
-def _claim(folder, quick, seeds):
-    """Say in the folder what kind of run it holds; refuse one of the other kind."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "run.json"
-    if file.exists():
-        known = json.loads(file.read_text())
-        if known["quick"] != quick:
-            kind = "a quick" if known["quick"] else "a full"
-            raise ValueError(f"out={str(folder)!r} holds {kind} run: take another folder")
-        seeds = max(seeds, known["seeds"])
-    _write(file, {"quick": quick, "seeds": seeds})
+def _measured(cells, options, isolate):
+    """Return (name, status, result, seconds) of cells that are measured at the same time."""
+
+    def one(item):
+        begin = time.perf_counter()
+        status, result = (_in_a_process if isolate else _here)(item[1], options)
+        return item[0], status, result, time.perf_counter() - begin
+
+    if len(cells) < 2:
+        return [one(item) for item in cells.items()]
+    with ThreadPoolExecutor(len(cells)) as pool:
+        return list(pool.map(one, cells.items()))
 
 
 def _write(file, content):
@@ -209,18 +227,21 @@ def _machine():
 
 
 def _commit():
+    """Return the last commit that changed what is measured, or measures: others leave results as they are."""
+
     def git(*arguments):
         out = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True)
         return out.stdout.strip() if out.returncode == 0 else None
 
+    code = ("--", "src", "benchmarks", ":!benchmarks/history.jsonl", ":!benchmarks/published")
+    if ROOT / "src" not in Path(triscreen.__file__).parents:
+        return f"unknown (triscreen from elsewhere: {triscreen.__version__})"
     try:
-        commit = git("rev-parse", "--short=12", "HEAD")
-        changed = git(
-            "status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks", ":!benchmarks/history.jsonl"
-        )
+        commit = git("log", "-1", "--abbrev=12", "--format=%h", *code)
+        changed = git("status", "--porcelain", "--untracked-files=no", *code)
     except OSError:
         return "unknown"
-    return "unknown" if commit is None else commit + (" with changes" if changed else "")
+    return "unknown" if not commit else commit + (" with changes" if changed else "")
 
 
 def main(arguments=None):
@@ -230,7 +251,11 @@ def main(arguments=None):
     parser.add_argument("--data", help="folder of the data sets; by default the environment variable TRISCREEN_DATA")
     parser.add_argument("--out", help="folder of the results; by default build/bench or build/bench-quick")
     parser.add_argument("--seeds", type=int, help="random subsamples: 5, or 1 with --quick")
-    parser.add_argument("--limit", type=float, help="seconds of one cell: 600, or 30 with --quick")
+    parser.add_argument(
+        "--limit", type=float, help=f"seconds of one cell: 600; {plan.LONGEST:g} with --minutes; 30 with --quick"
+    )
+    parser.add_argument("--minutes", type=float, help="for everything; what would take longer is left out")
+    parser.add_argument("--anyway", action="store_true", help="with changes that are not committed, too")
     parser.add_argument(
         "--fetch", action="store_true", help="get data that the folder does not have from LIBSVM's site or OpenML"
     )
@@ -249,7 +274,7 @@ def main(arguments=None):
         counts = run(
             wanted.experiments, wanted.quick, wanted.data, wanted.out, wanted.seeds, wanted.fetch, wanted.limit,
             dict(item.split("=", 1) for item in wanted.python), say=lambda text: print(text, flush=True),
-            history=speed.HISTORY,
+            history=speed.HISTORY, minutes=wanted.minutes, anyway=wanted.anyway,
         )  # fmt: skip
     except ValueError as error:
         parser.error(str(error))

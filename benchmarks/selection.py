@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import triscreen as ts
+from triscreen.selection.journal import CUT, Step
 from triscreen.selection.judge import Judge, Verdict
 from triscreen.selection.search import Search
 from triscreen.selection.sides import Side
@@ -60,18 +61,15 @@ class OneEnded(Judge):
 class Solved(Side):
     """Cuts by solving, always."""
 
-    def cut(self, place, may_solve):
+    def step(self, place, may_solve):
         """Cut at a solution."""
         piece = self.pieces[place]
         key = float(np.sqrt(piece.high) * np.sqrt(piece.low))
         first, second = self._end(piece.high), self._end(piece.low)
-        end = self._ends[key] = self._solve(key, first.M, 1e-3 * self.path.tol)
-        halves = ((piece.high, key, first, end), (key, piece.low, end, second))
-        self.pieces[place : place + 1] = [
-            replace(piece, high=high, low=low, verdict=self.judge.decide(one, two, piece.verdict))
-            for high, low, one, two in halves
-        ]
-        return True
+        made, end = self._solve(key, first.M, 1e-3 * self.path.tol)
+        self._ends[key] = end
+        verdicts = [self.judge.decide(*both, piece.verdict) for both in ((first, end), (end, second))]
+        return Step(CUT, [place], made, verdicts)
 
 
 def one_ended(path, bounds, eps):

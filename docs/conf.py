@@ -55,7 +55,7 @@ html_static_path = ["site/static"]
 html_css_files = ["site.css"]
 html_extra_path = ["generated/llms.txt"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "which-learner": []}
+html_sidebars = {"index": [], "which-learner": [], "benchmarks": []}
 html_theme_options = {
     "logo": {"text": "triscreen"},
     "show_prev_next": True,

@@ -98,6 +98,7 @@ def targets():
         "all": PathRun(ts.Problem(X, ts.all_triplets(X, y), cone="diagonal", n_jobs=1), **every),
         "guarantee": PathRun(make_case(7, n=20, m=90).problem, guarantee=0.05, tol=1e-4, n_lambdas=12, screening=AUTO),
         "cv": CvRun(X, y, cv=2, ratios=3, n_neighbors=2, n_jobs=1, screening=AUTO),
+        "cv, one start": CvRun(X, y, cv=2, ratios=2, n_neighbors=2, n_jobs=1, screening=AUTO, candidates=(None,)),
     }
 
 
@@ -218,7 +219,14 @@ LONG = {
     "forged": 150,
     "commands": (6, 16),
 }
-QUICK = {"names": ["given", "cv"], "kills": 2, "between": 90, "rounds": (8, 4, 6), "forged": 6, "commands": None}
+QUICK = {
+    "names": ["given", "cv, one start"],
+    "kills": 2,
+    "between": 90,
+    "rounds": (8, 4, 6),
+    "forged": 6,
+    "commands": None,
+}
 
 
 def main(*words):

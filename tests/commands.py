@@ -16,8 +16,19 @@ FUNCTIONS = {command.callback.__name__: command.callback for command in app.regi
 COMMANDS = typer.main.get_command(app).commands
 # What the parameters of all commands are: a new one has to be put into one of these, or tests fail.
 READ = ("data", "comparisons", "model", "train", "file", "prior", "candidates", "validate")
-WRITTEN = ("output", "report", "checkpoint")
-TEXTS = ("label", "names", "drop", "memory", "experiments", "scheduler")  # of type text or path, but no files
+WRITTEN = ("output", "report", "suspects", "checkpoint")
+TEXTS = (
+    "label",
+    "names",
+    "drop",
+    "categories",
+    "dates",
+    "keep",
+    "memory",
+    "experiments",
+    "scheduler",
+    "lam",
+)  # of type text or path, but no files
 
 
 def invoke(*arguments, stdin=b""):
@@ -70,10 +81,13 @@ def make_files(folder):
     scaling = ts.Scaling().fit(X, feature_names=["a", "b"])
     metric = ts.TripletMetric(2).fit((X - scaling.shift_) * scaling.factor_, y)
     ts.save(make_model(scaling, metric), folder / "a.model")
+    voting = ts.TripletClassifier(2, cv=2, candidates=(None,), ratios=2).fit((X - scaling.shift_) * scaling.factor_, y)
+    ts.save(make_model(scaling, voting), folder / "a.voting")
     path = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, 2)), n_lambdas=3, ratio=0.5, tol=1e-3)
     ts.save(path, folder / "a.path")
     ts.save(metric.get_mahalanobis_matrix(), folder / "a.metric")
     ts.save(metric.solution_, folder / "a.solution")
     return {"data": folder / "points.csv", "comparisons": folder / "compared.csv", "model": folder / "a.model",
             "train": folder / "train.csv", "file": folder / "a.path", "validate": folder / "held.csv",
-            "prior": folder / "a.metric", "candidates": folder / "a.solution"}  # fmt: skip
+            "prior": folder / "a.metric", "candidates": folder / "a.solution",
+            "voting": folder / "a.voting"}  # fmt: skip

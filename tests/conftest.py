@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import os
 import signal
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from nightly import NIGHTLY
 
 settings.register_profile("triscreen", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("triscreen")
@@ -14,6 +17,20 @@ if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # a run in the background: the processes of tests must not inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of a test that is `thinned` to one in n, run these of its cases, and in the night all: the first, and by name."""
+    seen, kept, left = set(), [], []
+    for item in items:
+        mark = None if NIGHTLY else item.get_closest_marker("thinned")
+        test = item.nodeid.partition("[")[0]
+        runs = mark is None or test not in seen or zlib.crc32(item.name.encode()) % mark.args[0] == 0
+        (kept if runs else left).append(item)
+        seen.add(test)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ import contextlib
 import errno
 import itertools
 import os
+import pathlib
 import re
 import shutil
 import sys
@@ -26,6 +27,8 @@ import warnings
 from collections import Counter
 from pathlib import Path
 from unittest import mock
+
+import numpy as np
 
 import triscreen as ts
 from attacks import contents, is_a_sentence, judge, require
@@ -143,7 +146,13 @@ class Recorder:
         self.real = {name: getattr(os, name) for name in names}
         ours = {"open": self.open_number, "fsync": self.fsync, "replace": self.replace}
         ours |= {name: self._simple(name) for name in names if name not in ours}
-        with mock.patch.multiple(os, **ours), mock.patch.object(archive, "open", self.open_file, create=True):
+        paths = getattr(pathlib, "_normal_accessor", None)  # Python 3.10: there paths keep the functions of os
+        ours_too = {name: function for name, function in ours.items() if name not in ("open", "fsync")}
+        with (
+            mock.patch.multiple(os, **ours),
+            mock.patch.multiple(paths, **ours_too) if paths is not None else contextlib.nullcontext(),
+            mock.patch.object(archive, "open", self.open_file, create=True),
+        ):
             yield self
 
 
@@ -368,11 +377,40 @@ def crash_command(place, every=1):
     return crash(run, place / "crash", whole, every, where=".")
 
 
+class ShardedRun:
+    """A path over a problem in shards, in this process: its files lie beside its checkpoint."""
+
+    may_go_on = True
+
+    def __init__(self, kind="knn", n_lambdas=4):
+        rng = np.random.default_rng(3)
+        self.X, self.y = rng.normal(size=(24, 3)) + np.arange(24)[:, None] % 3, np.arange(24) % 3
+        self.kind, self.n_lambdas = kind, n_lambdas
+
+    def __call__(self, folder):
+        """Run it, and return the bits of the result."""
+        from attack_checkpoints import bits_of
+        from triscreen.distributed import shards, store
+        from triscreen.path.api import AUTO
+
+        store.read_text.cache_clear()  # another process begins: it knows nothing
+        shards._states.clear()
+        folder = Path(folder)
+        problem = ts.distributed.problem(
+            None, self.X, self.y, triplets=self.kind, k=2, n_shards=2, folder=folder.with_name("files"), n_jobs=1
+        )
+        arguments = {"n_lambdas": self.n_lambdas, "ratio": 0.7, "tol": 1e-4, "screening": AUTO}
+        return bits_of(ts.solve_path(problem, **arguments, checkpoint=folder))
+
+
 def attack(folder, names, every, step):
     """Give (what was done, what came of it) of runs of every kind."""
     from attack_checkpoints import targets
 
     yield "crashes, command line", crash_command(Path(folder) / "command", every)
+    for kind in ("knn", "all"):
+        run, place = ShardedRun(kind), Path(folder) / f"shards, {kind}"
+        yield f"crashes, shards, {kind}", crash(run, place / "crash", run(place / "whole"), every)
     for name in names:
         run, place = targets()[name], Path(folder) / name
         whole = run(place / "whole")

@@ -1,7 +1,9 @@
-"""The nightly attack: screening, tubes, ranges, sets that are never listed, balls, predictions, proofs; by seeds.
+"""The nightly attack: screening, tubes, ranges, sets never listed or in shards, balls, predictions, proofs; by seeds.
 
-    python tests/night.py HOURS [FOLDER]      as long as it is given, on all cores; folder: build/night
-    python tests/night.py again FILE          what went wrong, once more
+    python tests/night.py HOURS [FOLDER [KIND ...]]   as long as it is given, on all cores; folder: build/night;
+                                                      kinds: screening, never_listed, shards, selection, proofs,
+                                                      by default all
+    python tests/night.py again FILE                  what went wrong, once more
 
 Every night goes on with seeds that no night before has tried. What was done is added up in FOLDER/counts.json. The
 first decision that is wrong ends it, with a file that reproduces it.
@@ -20,15 +22,18 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 TESTS = Path(__file__).parent
-sys.path[:0] = [str(TESTS / name) for name in ("", "screening", "selection", "verification")]
+sys.path[:0] = [str(TESTS / name) for name in ("", "screening", "selection", "verification", "distributed")]
 
 SAVED = 60.0  # seconds between two looks at the counts on the disk
+_PROBES = 3000  # of every sphere
 
 
 def screening(seed, counts):
     """Spheres, rules, ranges, tubes and probes over nearest neighbours and given triplets."""
+    import probes
     from safety import sweep
 
+    probes.MANY = _PROBES
     counts.update(sweep([seed]))
 
 
@@ -37,6 +42,13 @@ def never_listed(seed, counts):
     from safety import sweep_all
 
     counts.update(sweep_all([seed]))
+
+
+def shards(seed, counts):
+    """What leaves problems in shards."""
+    from attack_shards import sweep_shards
+
+    counts.update(sweep_shards([seed]))
 
 
 def selection(seed, counts):
@@ -53,7 +65,7 @@ def proofs(seed, counts):
     compare(seed, counts)
 
 
-KINDS = {kind.__name__: kind for kind in (screening, never_listed, selection, proofs)}
+KINDS = {kind.__name__: kind for kind in (screening, never_listed, shards, selection, proofs)}
 
 
 def attempt(kind, seed):
@@ -104,8 +116,11 @@ class Book:
         return "\n".join(lines)
 
 
-def night(hours, folder="build/night", workers=None):
+def night(hours, folder="build/night", workers=None, kinds=()):
     """Attack for so many hours; return the file of what went wrong, or None."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise SystemExit(f"kind {kind!r} is none of {', '.join(KINDS)}")
     book, begin = Book(folder), time.time()
     last, waiting = begin, {}
     seeds = count(book.next)
@@ -114,7 +129,7 @@ def night(hours, folder="build/night", workers=None):
         def more():
             while len(waiting) < 4 * (workers or os.cpu_count()) and time.time() - begin < 3600 * hours:
                 seed = next(seeds)
-                waiting.update({pool.submit(attempt, kind, seed): (kind, seed) for kind in KINDS})
+                waiting.update({pool.submit(attempt, kind, seed): (kind, seed) for kind in kinds or KINDS})
 
         more()
         while waiting:
@@ -164,7 +179,7 @@ def main(*words):
         print(dict(counts))
         return 1 if is_wrong(counts) else 0
     hours = float(words[0]) if words else 1.0
-    file = night(hours, *words[1:2])
+    file = night(hours, *words[1:2], kinds=words[2:])
     if file is not None:
         print(f"WRONG: {file.read_text()}python tests/night.py again {file}")
     return 0 if file is None else 1

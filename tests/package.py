@@ -27,6 +27,9 @@ NEEDS = {
     "report": "from triscreen.report.page import render; render(path)",
     "notebook": "path.plot_gaps()",
     "onnx": "from triscreen.estimators.onnx import to_onnx; to_onnx(model)",
+    "faiss": "ts.export(model, file + '.faiss')",
+    "verify": "ts.verify(ts.Problem(X, ts.knn_triplets(X, y, k=3)), path.M(0), path.lambdas[0])",
+    "dask": "ts.TripletMetricCV(scheduler='current').fit(X, y)",
     "parquet": "open(file, 'wb').write(b'PAR1' + bytes(20) + b'PAR1'); ts.datasets.read_points(file)",
 }
 

@@ -41,8 +41,22 @@ def test_an_adapter_on_frozen_embeddings(run):
     assert scores["adapted"] > scores["frozen"] + 0.05
 
 
+def test_search_in_real_text(run):
+    scores = run("text")["scores"]
+    assert scores["after"]["precision@10"] > scores["before"]["precision@10"] + 0.01
+    assert scores["n_queries"] > 100
+
+
 def test_weights_of_features(run):
     assert run("feature_weights")["noise"].sum(axis=1).max() < 0.05
+
+
+def test_a_cluster_that_a_worker_leaves(run):
+    pytest.importorskip("distributed")
+    shown = run("cluster")
+    assert shown["workers"][:9] == [3] * 9
+    assert shown["workers"][-1] == 2
+    assert shown["there"].converged.all()
 
 
 def test_suspicious_labels(run):

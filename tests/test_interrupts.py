@@ -17,6 +17,7 @@ def interrupter(monkeypatch):
     return Interrupter(monkeypatch)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("gamma", [0.05, 0.0])
 @pytest.mark.parametrize("screening", [None, ts.Screening(("rrpb", "mid"), every=2)])
 @pytest.mark.parametrize("ratio", [0.05, 1e-4])  # the second one walks down first

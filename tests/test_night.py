@@ -6,11 +6,14 @@ import json
 from collections import Counter
 
 import numpy as np
+import probes
 import pytest
 from attack_bounds import attack
+from attack_shards import sweep_shards
 
 import night
 from triscreen.path import balls
+from triscreen.screening.by_triplet import Screener
 
 
 def test_balls_and_decisions_of_some_paths():
@@ -21,6 +24,15 @@ def test_balls_and_decisions_of_some_paths():
     assert counts["decisions"] > 20_000
     assert counts["hard"] > 2_000
     assert counts["predictions"] > 100
+
+
+def test_nothing_leaves_shards_wrongly(monkeypatch):
+    counts = sweep_shards(range(0, 40, 4))
+    assert not counts["wrong"], counts
+    assert counts["decisions"] > 1_000
+    real = Screener._radius
+    monkeypatch.setattr(Screener, "_radius", lambda self, *more: 0.3 * real(self, *more))
+    assert sweep_shards(range(0, 40, 4))["wrong"]  # spheres that are too small are found
 
 
 @pytest.mark.parametrize("what", ["radius", "center"])
@@ -87,9 +99,20 @@ def test_nights_add_up_and_take_new_seeds(tmp_path, monkeypatch):
     assert told["kinds"]["seeing"]["problems"] == len(seeds) == told["next"]
 
 
-def test_every_kind_has_seeds_that_repeat():
+def test_every_kind_has_seeds_that_repeat(monkeypatch):
+    monkeypatch.setattr(probes, "MANY", probes.MANY)  # a night sets it
     for kind in night.KINDS:
         one, two = (night.attempt(kind, 22)[0] for _ in range(2))
         assert one == two
         assert not night.is_wrong(one)
         assert np.sum(list(one.values())) > 0
+
+
+def test_a_night_may_be_of_some_kinds_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(night, "KINDS", {"fine": fine, "other": wrong_at_five})
+    assert night.main("2e-5", str(tmp_path), "fine") == 0
+    told = json.loads((tmp_path / "counts.json").read_text())["kinds"]
+    assert told["fine"]["problems"] >= 1  # how many a moment has room for is the machine's affair
+    assert not told["other"]
+    with pytest.raises(SystemExit, match="kind 'fines' is none of fine, other"):
+        night.main("2e-5", str(tmp_path), "fines")

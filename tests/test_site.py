@@ -43,9 +43,9 @@ def test_names_stand_under_a_heading_of_the_way_of_the_data(site):
 
 def test_a_docstring_keeps_its_bars_underscores_and_code(site):
     _, reference = site
-    lines = ["|M|^2 of ``|M|``, components_ and `solve_`", ">>> a * b_", "c_", "", "a * b"]
+    lines = ["|M|^2 of ``|M|``, components_ and `solve_`", ">>> a * b_", "c_", "", "a * b, *every* one"]
     reference.escaped(None, None, None, None, None, lines)
-    wanted = [r"\|M\|^2 of ``|M|``, components\_ and `solve_`", ">>> a * b_", "c_", "", r"a \* b"]
+    wanted = [r"\|M\|^2 of ``|M|``, components\_ and `solve_`", ">>> a * b_", "c_", "", r"a \* b, *every* one"]
     assert lines == wanted
 
 

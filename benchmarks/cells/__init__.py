@@ -5,7 +5,20 @@ A cell is a dict {"kind": ..., parameters}; experiments list the cells they show
 
 from __future__ import annotations
 
-from benchmarks.cells import accuracy, exact, race, ranges, sampled, scaling, speed, tables
+from benchmarks.cells import (
+    accuracy,
+    dask,
+    exact,
+    neighbours,
+    paths,
+    race,
+    ranges,
+    sampled,
+    scaling,
+    selection,
+    speed,
+    tables,
+)
 
 KINDS = {
     "race": race,
@@ -15,8 +28,14 @@ KINDS = {
     "table": tables,
     "exact": exact,
     "scaling": scaling,
+    "neighbours": neighbours,
+    "path": paths,
+    "selection": selection,
+    "dask": dask,
     "speed": speed,
 }
+# One thread each, and seconds of the processor or none at all: two of them run at a time.
+SIDE_BY_SIDE = ("accuracy", "table", "ranges", "sampled", "selection")
 
 
 def measure(cell, context):

@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks import datasets
 
 OURS = ("triscreen", "triscreen-cv")
-LIMIT = 120
+LIMIT = 60
 LARGE = ("satimage", "usps", "phishing")
 AS_THEY_ARE = ("digits", "usps", "phishing")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")

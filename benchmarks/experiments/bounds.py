@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.experiments import common, totals
-from benchmarks.experiments.common import NAMES, claim, percent, sig
-from benchmarks.experiments.rules import draw, gather, halves, rate_table
+from benchmarks.experiments.common import NAMES, claim, differences, ratios
+from benchmarks.experiments.rules import draw, gather, halves, rate_table, whole
+from benchmarks.experiments.verdicts import above, all_of, below, shares
+from benchmarks.experiments.verdicts import show as spread
 
 TITLE = "Spheres compared (phishing)"
 CASES = ("none", "gb", "pgb", "dgb", "rrpb", "mid")
@@ -39,35 +41,35 @@ def show(results):
     got = gather(results, CASES, cells(results.quick, results.seeds))
     if not {"none", "gb", "pgb", "dgb", "rrpb"} <= set(got):
         return "Not run.\n", {}
-    later = {case: halves(one["rate"])[1] for case, one in got.items() if case != "none"}
-    whole = {case: float(np.nanmean(one["rate"])) for case, one in got.items() if case != "none"}
-    end = {case: float(np.nanmean(one["end"])) for case, one in got.items() if case != "none"}
-    none = got["none"]["seconds"]
-    twice = {case: float(np.mean(common.smooth(one["seconds"] / none[: len(one["seconds"])]) < 0.5))
-             for case, one in got.items() if case not in ("none", "gb")}  # fmt: skip
+    screened = [case for case in got if case != "none"]
+    half = {case: halves(got[case]) for case in screened}
+    start, end = ({case: whole(got[case], key) for case in screened} for key in ("first_rate", "last_rate"))
+    twice = {case: _often_twice(got, case) for case in screened if case != "gb"}
     lines = [
         rate_table(got),
         "",
-        claim("GB's rate drops from the middle of the path.", later["gb"] < 0.5 * later["pgb"],
-              f"{percent(later['gb'])} in the later half, PGB {percent(later['pgb'])}. It is less than half of PGB's "
+        claim("GB's rate drops from the middle of the path.", below(ratios(half["gb"][1], half["pgb"][1]), 0.5),
+              f"{shares(half['gb'][1])} in the later half, PGB {shares(half['pgb'][1])}. It is less than half of PGB's "
               f"{_drop(got)}."),
         claim("the other spheres also have lower rates for small lambda.",
-              all(halves(got[case]["rate"])[1] < halves(got[case]["rate"])[0] for case in ("pgb", "dgb", "rrpb")),
+              all_of(*(above(differences(*half[case])) for case in ("pgb", "dgb", "rrpb"))),
               "first and later half: "
-              + ", ".join(f"{NAMES[case]} {' and '.join(map(percent, halves(got[case]['rate'])))}"
+              + ", ".join(f"{NAMES[case]} {' and '.join(map(shares, half[case]))}"
                           for case in ("pgb", "dgb", "rrpb")) + "."),
         claim("PGB and RRPB decide about the same before the first iteration, PGB a little more; DGB less than RRPB.",
-              whole["dgb"] < whole["rrpb"] <= whole["pgb"] + 1e-9 and whole["pgb"] - whole["rrpb"] < 0.1,
-              f"means {percent(whole['pgb'])} (PGB), {percent(whole['rrpb'])} (RRPB), {percent(whole['dgb'])} (DGB)"
-              + (f"; MID, ours: {percent(whole['mid'])}." if "mid" in whole else ".")),
+              all_of(above(differences(start["pgb"], start["rrpb"])),
+                     below(differences(start["pgb"], start["rrpb"]), 0.1),
+                     above(differences(start["rrpb"], start["dgb"]))),
+              f"means {shares(start['pgb'])} (PGB), {shares(start['rrpb'])} (RRPB), {shares(start['dgb'])} (DGB)"
+              + (f"; MID, ours: {shares(start['mid'])}." if "mid" in start else ".")),
         claim("dynamic screening raises the rate, and more so with PGB than with RRPB.",
-              end["pgb"] > whole["pgb"] and end["pgb"] >= end["rrpb"],
-              f"decided at the end of a lambda: PGB {percent(end['pgb'])}, RRPB {percent(end['rrpb'])}"
-              + (f", MID {percent(end['mid'])}." if "mid" in end else ".")),
+              all_of(above(differences(end["pgb"], start["pgb"])), above(differences(end["pgb"], end["rrpb"]))),
+              f"decided at the end of a lambda: PGB {shares(end['pgb'])}, RRPB {shares(end['rrpb'])}"
+              + (f", MID {shares(end['mid'])}." if "mid" in end else ".")),
         claim("the bounds other than GB are more than two times faster than no screening for most lambdas.",
-              min(twice[case] for case in ("pgb", "dgb", "rrpb")) > 0.5,
+              all_of(*(above(twice[case], 0.5) for case in ("pgb", "dgb", "rrpb"))),
               "share of lambdas where that is so: "
-              + ", ".join(f"{NAMES[case]} {percent(share, 0)}" for case, share in twice.items()) + "."),
+              + ", ".join(f"{NAMES[case]} {shares(share, 0)}" for case, share in twice.items()) + "."),
         claim("in time RRPB beats PGB early on, and PGB becomes faster in the later half.", *_early_late(got)),
     ]  # fmt: skip
     data = "wine, quick run" if results.quick else "phishing"
@@ -81,12 +83,21 @@ def _drop(got):
     return f"from lambda {behind[0] + 1} of {len(got['gb']['rate'])} on" if len(behind) else "nowhere"
 
 
+def _often_twice(got, case):
+    """The share of lambdas where a method is more than twice as fast as no screening, one number a subsample."""
+    return [
+        float(np.mean(common.smooth(np.divide(run["seconds"], none["seconds"])) < 0.5))
+        for run, none in zip(got[case]["runs"], got["none"]["runs"], strict=True)
+    ]
+
+
 def _early_late(got):
-    pgb, rrpb = got["pgb"]["seconds"], got["rrpb"]["seconds"]
-    count = min(len(pgb), len(rrpb))
-    pgb, rrpb, middle = pgb[:count], rrpb[:count], count // 2
-    early, late = pgb[:middle].sum() / rrpb[:middle].sum(), pgb[middle:].sum() / rrpb[middle:].sum()
+    early, late = [], []
+    for pgb, rrpb in zip(got["pgb"]["runs"], got["rrpb"]["runs"], strict=True):
+        middle = len(pgb["seconds"]) // 2
+        for found, part in ((early, slice(None, middle)), (late, slice(middle, None))):
+            found.append(float(np.sum(pgb["seconds"][part]) / np.sum(rrpb["seconds"][part])))
     here = (
-        f"PGB's time over RRPB's is {sig(early, 3)} in the first half of the path and {sig(late, 3)} in the later one."
+        f"PGB's time over RRPB's is {spread(early)} in the first half of the path and {spread(late)} in the later one."
     )
-    return early > 1 > late, here
+    return all_of(above(early, 1.0), below(late, 1.0)), here

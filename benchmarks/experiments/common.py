@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.cells import name_of
+from benchmarks.experiments import verdicts
 
 # Colours that keep apart for colour-blind readers, too, on a light background.
 COLOURS = {
@@ -20,7 +21,9 @@ NAMES = {
     "path.none": "no screening", "path.auto": "our default", "path.active": "active set",
     "path.active+rrpb": "active set + RRPB", "path.active+rrpb+pgb": "active set + RRPB + PGB",
 }  # fmt: skip
-CLAIM, HOLDS, MISSED = "- Paper: ", "Here it holds", "Here it **does not hold**"
+CLAIM = "- Paper: "
+SAID = {verdicts.HOLDS: "Here it holds", verdicts.MISSED: "Here it **does not hold**",
+        verdicts.OPEN: "Here it is *undecided*"}  # fmt: skip
 # Quick cells: small problems from data that come with scikit-learn.
 QUICK = {"data": "wine", "ratio": 0.7, "length": 30, "k": 7}
 
@@ -45,6 +48,11 @@ class Results:
         found = [one for one in map(self.get, cells) if one]
         return [{**one, **one["cases"][case]} for one in found if case in one["cases"]]
 
+    def together(self, cells):
+        """Whether some of the cells were measured at the same time as another one."""
+        found = (self.records.get(name_of(cell), {}) for cell in cells)
+        return any(record.get("at_once", 1) > 1 for record in found)
+
     def why(self, cell):
         """Return why a cell has no numbers."""
         record = self.records.get(name_of(cell))
@@ -66,12 +74,12 @@ def mean_of(found, key):
 
 def total(found):
     """Seconds of a path, mean over subsamples."""
-    return float(np.mean([np.sum(numbers["seconds"]) for numbers in found]))
+    return float(np.mean(seconds_of(found)))
 
 
 def mean(found, key):
     """Mean over subsamples of one number of a path."""
-    return float(np.mean([numbers[key] for numbers in found]))
+    return float(np.mean(numbers_of(found, key)))
 
 
 def how_far(found):
@@ -88,9 +96,29 @@ def table(header, rows):
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
 
-def claim(paper, holds, here):
-    """One line of the verdicts: what the paper says, whether that holds here, with the numbers."""
-    return f"{CLAIM}{paper} {HOLDS if holds else MISSED}: {here}"
+def claim(paper, outcome, here):
+    """One line of the verdicts: what the paper says, what became of it here (see `verdicts`), with the numbers."""
+    return f"{CLAIM}{paper} {SAID[outcome]}: {here}"
+
+
+def seconds_of(runs):
+    """Seconds of a path, one number a subsample."""
+    return [float(np.sum(one["seconds"])) for one in runs]
+
+
+def numbers_of(runs, key):
+    """Some number of a path, one a subsample."""
+    return [float(one[key]) for one in runs]
+
+
+def ratios(first, second):
+    """First over second, subsample by subsample."""
+    return [a / b for a, b in zip(first, second, strict=True)]
+
+
+def differences(first, second):
+    """First less second, subsample by subsample."""
+    return [a - b for a, b in zip(first, second, strict=True)]
 
 
 def sig(value, digits=2):

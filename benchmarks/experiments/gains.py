@@ -6,6 +6,8 @@ import numpy as np
 
 from benchmarks.experiments import common, per_triplet
 from benchmarks.experiments.common import sig
+from benchmarks.experiments.verdicts import show as spread
+from benchmarks.experiments.verdicts import subsamples
 
 TITLE = "What each part gains"
 STEPS = (
@@ -17,46 +19,62 @@ STEPS = (
 )
 
 
-def races(quick, data):
+def races(quick, seeds, data):
     """Races of the table per triplet, and one where d is larger."""
     if quick or data in per_triplet.SETS:
-        return per_triplet.races(quick, 1, data)
-    return common.races([case for case, _, _ in STEPS], 1, data=data)
+        return per_triplet.races(quick, seeds, data)
+    return common.races([case for case, _, _ in STEPS], seeds, data=data, points=1500)
 
 
 def sets(quick):
     return ("wine",) if quick else (*per_triplet.SETS, "phishing")
 
 
+def more(quick):
+    """All points, one subsample, where a run has time left; with those of the table per triplet."""
+    if quick:
+        return []
+    return per_triplet.more(quick) + common.races([case for case, _, _ in STEPS], 1, data="phishing")
+
+
 def cells(quick, seeds):
-    return [cell for data in sets(quick) for cell in races(quick, data)]
+    return [cell for data in sets(quick) for cell in races(quick, seeds, data)]
 
 
 def show(results):
     lines, figure = [], {}
     for data in sets(results.quick):
-        found = [results.races(races(results.quick, data), case) for case, _, _ in STEPS]
-        if not all(found):
-            continue
-        seconds = [common.total(some) for some in found]
-        figure[data] = seconds
-        facts = found[0][0]
-        rows = [
-            (name, what, sig(now, 3), f"{seconds[0] / now:.1f}", f"{some[0]['worst_rel_gap']:.1e}")
-            for (_, name, what), some, now in zip(STEPS, found, seconds, strict=True)
-        ]
-        far = common.how_far(found[0]) or f"{len(facts['lambdas'])} lambdas"
-        lines += [
-            f"{data}: {facts['triplets']:,} triplets, d = {facts['d']}, {far}, relative gap 1e-6:",
-            "",
-            common.table(("", "what", "seconds", "times faster", "largest gap, recomputed"), rows),
-            "",
-            f"- {in_short(seconds)}",
-            "",
-        ]
-    if not figure:
+        lines += _one(results, races(results.quick, results.seeds, data), data, figure)
+    for cell in more(results.quick):
+        lines += _one(results, [cell], cell["data"], figure if cell["data"] not in figure else {}, "all points")
+    if not lines:
         return "Not run.\n", {}
-    return "\n".join(lines) + "\n", {"gains": draw(figure)}
+    return "\n".join(lines) + "\n", {"gains": draw(figure)} if figure else {}
+
+
+def _one(results, wanted, data, figure, remark=""):
+    """The lines on one data set; its seconds go into the figure."""
+    found = [results.races(wanted, case) for case, _, _ in STEPS]
+    if not all(found):
+        return []
+    each = [common.seconds_of(some) for some in found]
+    seconds = figure[data] = [float(np.mean(one)) for one in each]
+    facts = found[0][0]
+    rows = [
+        (name, what, spread(now, None), spread(common.ratios(each[0], now), "{:.1f}"),
+         f"{max(one['worst_rel_gap'] for one in some):.1e}")
+        for (_, name, what), some, now in zip(STEPS, found, each, strict=True)
+    ]  # fmt: skip
+    far = common.how_far(found[0]) or f"{len(facts['lambdas'])} lambdas"
+    return [
+        f"{data}{', ' * bool(remark)}{remark}: {facts['triplets']:,} triplets, d = {facts['d']}, {far}, "
+        f"relative gap 1e-6, {subsamples(len(found[0]))}:",
+        "",
+        common.table(("", "what", "seconds", "times faster", "largest gap, recomputed"), rows),
+        "",
+        f"- {in_short(seconds)}",
+        "",
+    ]
 
 
 def in_short(seconds):

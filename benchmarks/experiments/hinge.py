@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from benchmarks.experiments import common
-from benchmarks.experiments.common import claim, percent, sig
-from benchmarks.experiments.rules import draw, gather, halves, rate_table
+from benchmarks.experiments.common import claim
+from benchmarks.experiments.rules import draw, gains, gather, rate_table, whole
+from benchmarks.experiments.verdicts import above, shares
+from benchmarks.experiments.verdicts import show as spread
 
 TITLE = "The hinge with PGB (segment)"
 CASES = ("none", "pgb")
@@ -12,28 +14,25 @@ CASES = ("none", "pgb")
 
 def cells(quick, seeds):
     where = {**common.QUICK, "length": min(12, common.QUICK["length"])} if quick else {"data": "segment"}
-    return common.races(CASES, min(seeds, 2), **where, loss="hinge")
+    return common.races(CASES, seeds, **where, loss="hinge")
 
 
 def show(results):
     got = gather(results, CASES, cells(results.quick, results.seeds))
     if set(got) != set(CASES):
         return "Not run.\n", {}
-    first, later = halves(got["pgb"]["rate"])
-    gain = got["none"]["total"] / got["pgb"]["total"]
-    facts = got["pgb"]["facts"]
+    rates, gain, runs = whole(got["pgb"]), gains(got, "pgb"), got["pgb"]["runs"]
     lines = [
         "With our default solver (gradient, then Newton steps).",
         "",
         rate_table(got),
         "",
-        claim("PGB has a high rate with the hinge, too.", (first + later) / 2 > 0.6,
-              f"{percent((first + later) / 2)} of the triplets are decided before the first iteration, "
-              f"{percent(float(got['pgb']['facts']['last_rate'][-1] or 0))} at the end of the last lambda."),
-        claim("and the time is substantially improved.", gain > 1.5,
-              f"{sig(gain, 3)} times as fast as without screening. {facts['converged']} of {len(facts['lambdas'])} "
-              "lambdas "
-              "reached the relative gap 1e-6 of the hinge itself."),
+        claim("PGB has a high rate with the hinge, too.", above(rates, 0.6),
+              f"{shares(rates)} of the triplets are decided before the first iteration, "
+              f"{shares([float(run['last_rate'][-1] or 0) for run in runs])} at the end of the last lambda."),
+        claim("and the time is substantially improved.", above(gain, 1.5),
+              f"{spread(gain)} times as fast as without screening. {sum(run['converged'] for run in runs)} of "
+              f"{sum(len(run['lambdas']) for run in runs)} lambdas reached the relative gap 1e-6 of the hinge itself."),
     ]  # fmt: skip
     data = "wine, quick run" if results.quick else "segment"
     return "\n".join(lines) + "\n", {"hinge": draw(got, f"The hinge with PGB, {data}", zoom=False)}

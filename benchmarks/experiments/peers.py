@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks.experiments import common
 from benchmarks.experiments.common import sig
+from benchmarks.experiments.verdicts import shares
 
 TITLE = "Other metric learners: error against seconds"
 PEERS = ("euclid", "nca", "mlpack", "mlpack-lbfgs", "metric-learn", "pylmnn")
@@ -16,7 +17,6 @@ LABELS = {
     "triscreen-cv": "TripletMetricCV",
 }  # fmt: skip
 SETS = ("wine", "cancer", "digits", "segment", "phishing")
-SEEDS = 2
 
 
 def cells(quick, seeds):
@@ -25,7 +25,7 @@ def cells(quick, seeds):
         {"kind": "accuracy", "data": data, "peer": peer, "seed": seed}
         for data in (("wine",) if quick else SETS)
         for peer in peers
-        for seed in range(1 if quick else min(seeds, SEEDS))
+        for seed in range(1 if quick else seeds)
     ]
 
 
@@ -42,7 +42,7 @@ def show(results):
             why[key] = results.why(cell)
     if not got:
         return "Not run.\n", {}
-    names = list(dict.fromkeys(data for data, _ in got))
+    names, splits = list(dict.fromkeys(data for data, _ in got)), max(map(len, got.values()))
     peers = [peer for peer in (*PEERS, *OURS) if any((data, peer) in got or (data, peer) in why for data in names)]
     rows = []
     for data in names:
@@ -53,27 +53,24 @@ def show(results):
             if values is None:
                 row.append(why.get((data, peer), ""))
             else:
-                error, seconds = np.mean([value[:2] for value in values], axis=0)
+                errors, seconds = zip(*(value[:2] for value in values), strict=True)
                 row.append(
-                    f"{100 * error:.1f} %"
-                    + (f" ({sig(seconds)} s)" if peer != "euclid" else "")
-                    + (", one split" if len(values) < _splits(wanted) else "")
+                    shares(errors)
+                    + (f" ({sig(float(np.mean(seconds)))} s)" if peer != "euclid" else "")
+                    + (f", {len(values)} of the splits" if len(values) < splits else "")
                 )
         rows.append(row)
     text = [
         f"3-nearest-neighbour test error and seconds of the fit{' (of the processor)' * (clock == 'processor')}, "
-        f"{_splits(wanted)} random split(s), one thread, defaults; LMNN with 3 target neighbours. Few splits: "
-        "differences of a per cent say nothing ([estimators.md](estimators.md) has more of them).",
+        f"{splits} random split(s), one thread{', two fits at a time' * results.together(wanted)}, defaults; LMNN with "
+        "3 target neighbours. Few splits: differences of a per cent say nothing ([estimators.md](estimators.md) has "
+        "more of them).",
         "",
         common.table(["", "learnt from", *(LABELS[peer] for peer in peers)], rows),
         "",
         *sentences(got, names),
     ]
     return "\n".join(text) + "\n", {"peers": draw(got, names, peers)}
-
-
-def _splits(wanted):
-    return 1 + max(cell["seed"] for cell in wanted)
 
 
 def sentences(got, names):

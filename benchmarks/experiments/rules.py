@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.experiments import common
-from benchmarks.experiments.common import NAMES, claim, mean_of, percent, sig
+from benchmarks.experiments.common import NAMES, claim, differences, mean_of, percent, ratios, sig
+from benchmarks.experiments.verdicts import above, all_of, below, shares, subsamples
+from benchmarks.experiments.verdicts import show as spread
 
 TITLE = "Rules compared (segment)"
 CASES = ("none", "gb", "pgb", "gb+linear", "pgb+semidefinite")
@@ -13,12 +15,12 @@ SAMPLED = "gb+semidefinite"
 
 
 def races(quick, seeds):
-    return common.races(CASES, seeds, **(common.QUICK if quick else {"data": "segment", "repeats": 2}))
+    return common.races(CASES, seeds, **(common.QUICK if quick else {"data": "segment"}))
 
 
 def sampled(quick, seeds):
     where = {"data": "segment"} if not quick else {**common.QUICK, "stops": 5, "sample": 40}
-    return [{"kind": "sampled", "bound": "gb", **where, "seed": seed} for seed in range(min(seeds, 2))]
+    return [{"kind": "sampled", "bound": "gb", **where, "seed": seed} for seed in range(seeds)]
 
 
 def cells(quick, seeds):
@@ -26,11 +28,11 @@ def cells(quick, seeds):
 
 
 def gather(results, cases, cells):
-    """Return {case: lambdas, rates and seconds along the path, totals}, means over subsamples."""
+    """Return {case: lambdas, rates and seconds along the path, totals}, means over subsamples, and the runs."""
     found = {case: results.races(cells, case) for case in cases}
     return {
         case: {
-            "lambdas": some[0]["lambdas"],
+            "lambdas": min((one["lambdas"] for one in some), key=len),
             "rate": mean_of(some, "first_rate"),
             "end": mean_of(some, "last_rate"),
             "seconds": mean_of(some, "seconds"),
@@ -39,24 +41,37 @@ def gather(results, cases, cells):
             "screening": common.mean(some, "screening"),
             "far": common.how_far(some),
             "facts": some[0],
+            "runs": some,
         }
         for case, some in found.items()
         if some
     }
 
 
-def halves(rate):
-    """Mean rates of the first and of the later half of the path."""
-    middle = len(rate) // 2
-    return float(np.nanmean(rate[:middle])), float(np.nanmean(rate[middle:]))
+def halves(one):
+    """Mean rates of the first and of the later half of the path, one number a subsample each."""
+    parts = [np.array([np.nan if v is None else v for v in run["first_rate"]], dtype=float) for run in one["runs"]]
+    middle = [len(part) // 2 for part in parts]
+    first = [float(np.nanmean(part[:end])) for part, end in zip(parts, middle, strict=True)]
+    return first, [float(np.nanmean(part[end:])) for part, end in zip(parts, middle, strict=True)]
+
+
+def whole(one, key="first_rate"):
+    """Mean rate of the whole path, one number a subsample."""
+    return [float(np.nanmean([np.nan if v is None else v for v in run[key]])) for run in one["runs"]]
+
+
+def gains(got, case, by="seconds"):
+    """How many times faster than no screening, one number a subsample; or how many times fewer passes."""
+    return ratios(*([np.sum(run[by]) for run in got[name]["runs"]] for name in ("none", case)))
 
 
 def rate_table(got):
-    base = got["none"]["total"] if "none" in got else np.nan
     rows = []
     for case, one in got.items():
-        first, later = ("", "") if case == "none" else map(percent, halves(one["rate"]))
-        rows.append((NAMES[case], first, later, sig(one["total"], 3), f"{base / one['total']:.2f}",
+        first, later = ("", "") if case == "none" else map(shares, halves(one))
+        rows.append((NAMES[case], first, later, spread(common.seconds_of(one["runs"]), None),
+                     spread(gains(got, case)), spread(gains(got, case, "passes")),
                      percent(one["screening"] / one["total"], 0) if case != "none" else ""))  # fmt: skip
     header = (
         "",
@@ -64,11 +79,12 @@ def rate_table(got):
         "rate, later half",
         "seconds",
         "times faster than none",
+        "times fewer passes",
         "part spent on screening",
     )
-    far = next(iter(got.values()))["far"]
-    note = f"\n\nOver {far}: the race came no further in time." if far else ""
-    return common.table(header, rows) + note
+    one = next(iter(got.values()))
+    far = f" Over {one['far']}: the race came no further in time." if one["far"] else ""
+    return common.table(header, rows) + f"\n\nMean of {subsamples(len(one['runs']))}.{far}"
 
 
 def draw(got, title, extra=None, zoom=True):
@@ -115,54 +131,69 @@ def show(results):
     some = list(filter(None, map(results.get, sampled(results.quick, results.seeds))))
     extra = None
     if some:
-        extra = {"lambdas": some[0]["lambdas"], "rate": mean_of(some, "first_rate")}
+        extra = {"lambdas": min((one["lambdas"] for one in some), key=len), "rate": mean_of(some, "first_rate")}
     lines = [rate_table(got), ""]
-    later = {case: halves(one["rate"])[1] for case, one in got.items() if case != "none"}
+    later = {case: halves(one)[1] for case, one in got.items() if case != "none"}
     lines.append(
         claim("all rules but GB keep a high rate along the whole path, and GB's drops severely in the later half.",
-              later["gb"] < 0.5 * later["pgb"] and later["pgb"] > 0.6,
-              f"in the later half GB decides {percent(later['gb'])}, PGB {percent(later['pgb'])}"
-              + (f", GB + linear {percent(later['gb+linear'])}." if "gb+linear" in later else "."))
+              all_of(below(ratios(later["gb"], later["pgb"]), 0.5), above(later["pgb"], 0.6)),
+              f"in the later half GB decides {shares(later['gb'])}, PGB {shares(later['pgb'])}"
+              + (f", GB + linear {shares(later['gb+linear'])}." if "gb+linear" in later else "."))
     )  # fmt: skip
     if "gb+linear" in got:
-        gain = {case: got["none"]["total"] / got[case]["total"] for case in ("pgb", "gb+linear")}
-        lines.append(
-            claim("PGB and GB + linear are the most efficient, 2 to 10 times faster than no screening.",
-                  min(gain.values()) >= 2,
-                  f"{gain['pgb']:.2f} and {gain['gb+linear']:.2f} times in seconds; in pair work (passes) "
-                  f"{got['none']['passes'] / got['pgb']['passes']:.2f} and "
-                  f"{got['none']['passes'] / got['gb+linear']['passes']:.2f} times, and screening itself takes "
-                  f"{percent(got['pgb']['screening'] / got['pgb']['total'], 0)} and "
-                  f"{percent(got['gb+linear']['screening'] / got['gb+linear']['total'], 0)} of their time. "
-                  "What they save where every triplet costs O(d^2) is in *What each part gains*.")
-        )  # fmt: skip
-        lines.append(
-            claim("GB + linear decides slightly more than PGB.", later["gb+linear"] >= later["pgb"],
-                  f"{percent(later['gb+linear'], 2)} and {percent(later['pgb'], 2)} in the later half."
-                  + (" The theorem puts GB + linear inside PGB, so what is missing is our rule's fault."
-                     if later["gb+linear"] < later["pgb"] else ""))
-        )  # fmt: skip
+        lines += [_efficient(got), _linear(later)]
     if extra is not None:
-        others = {
-            case: float(np.nanmean(np.interp(
-                common.minus_log(extra["lambdas"]), common.minus_log(one["lambdas"]), one["rate"]
-            )))
-            for case, one in got.items() if case != "none"
-        }  # fmt: skip
-        best = max(others, key=others.get)
-        lines.append(
-            claim("GB + semidefinite has the highest rate, but its eigendecompositions cost too much.",
-                  np.nanmean(extra["rate"]) >= others[best],
-                  f"{percent(np.nanmean(extra['rate']))} against {percent(others[best])} for {NAMES[best]} at the same "
-                  "lambdas (from samples of what GB left, so the last digit is noise: "
-                  f"{sig(float(np.median(some[0]['microseconds'])))} microseconds a triplet, "
-                  f"up to {sig(max(some[0]['seconds_for_all']), 3)} s for one screening of all).")
-        )  # fmt: skip
+        lines.append(_sampled(got, extra, some))
     if "pgb+semidefinite" in got:
         lines.append(
             claim("the sphere rule with PGB is the most cost-effective; the dearer rules do not beat it in time.",
-                  got["pgb"]["total"] <= 1.05 * min(one["total"] for case, one in got.items() if case != "none"),
+                  all_of(*(below(ratios(*(common.seconds_of(got[name]["runs"]) for name in ("pgb", case))), 1.05)
+                           for case in got if case not in ("none", "pgb"))),
                   ", ".join(f"{NAMES[case]} {sig(one['total'], 3)} s" for case, one in got.items()) + ".")
         )  # fmt: skip
     data = "wine, quick run" if results.quick else "segment"
     return "\n".join(lines) + "\n", {"rules": draw(got, f"Rules on {data}", extra)}
+
+
+def _efficient(got):
+    gain = {case: gains(got, case) for case in ("pgb", "gb+linear")}
+    work = {case: spread(gains(got, case, "passes")) for case in gain}
+    part = {case: percent(got[case]["screening"] / got[case]["total"], 0) for case in gain}
+    return claim(
+        "PGB and GB + linear are the most efficient, 2 to 10 times faster than no screening.",
+        all_of(*(above(one, 2.0) for one in gain.values())),
+        f"{spread(gain['pgb'])} and {spread(gain['gb+linear'])} times in seconds; in pair work (passes) {work['pgb']} "
+        f"and {work['gb+linear']} times, and screening itself takes {part['pgb']} and {part['gb+linear']} of their "
+        "time. What they save where every triplet costs O(d^2) is in *What each part gains*.",
+    )
+
+
+def _linear(later):
+    more = differences(later["gb+linear"], later["pgb"])
+    missed = above(more, 0.0) == "does not hold"
+    return claim(
+        "GB + linear decides slightly more than PGB.", above(more, 0.0),
+        f"{shares(later['gb+linear'], 2)} and {shares(later['pgb'], 2)} in the later half"
+        + ("; the theorem puts GB + linear inside PGB, so what is missing is our rule's fault." if missed else "."),
+    )  # fmt: skip
+
+
+def _sampled(got, extra, some):
+    """What a sample of the dear rule says, next to the others at the same lambdas and on the same subsamples."""
+    where = common.minus_log(extra["lambdas"])
+
+    def at_same(run):
+        return float(
+            np.nanmean(np.interp(where, common.minus_log(run["lambdas"]), [v or 0.0 for v in run["first_rate"]]))
+        )
+
+    others = {case: [at_same(run) for run in one["runs"][: len(some)]] for case, one in got.items() if case != "none"}
+    best = max(others, key=lambda case: np.mean(others[case]))
+    ours = [float(np.mean(one["first_rate"])) for one in some][: len(others[best])]
+    return claim(
+        "GB + semidefinite has the highest rate, but its eigendecompositions cost too much.",
+        all_of(*(above(differences(ours, one), 0.0) for one in others.values())),
+        f"{shares(ours)} against {shares(others[best])} for {NAMES[best]} at the same lambdas (from samples of what GB "
+        f"left: {sig(float(np.median(some[0]['microseconds'])))} microseconds a triplet, up to "
+        f"{sig(max(some[0]['seconds_for_all']), 3)} s for one screening of all).",
+    )

@@ -118,6 +118,9 @@ def escaped(app, what, name, obj, options, lines):
 
 
 def plain(text):
-    """Return text in which stars, bars and trailing underscores are themselves."""
-    text = re.sub(r"([|*])", r"\\\1", text)
+    """Return text in which bars, trailing underscores and stars, but for those around a word, are themselves."""
+    stressed = r"(?<![\w*])(\*\w+\*)(?![\w*])"
+    pieces = re.split(stressed, text)
+    pieces[::2] = [re.sub(r"([|*])", r"\\\1", piece) for piece in pieces[::2]]
+    text = "".join(pieces)
     return re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", text)

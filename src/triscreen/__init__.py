@@ -24,15 +24,26 @@ if TYPE_CHECKING:  # what __getattr__ gives, for editors and type checkers
         ScaleWarning,
         SmallClassWarning,
     )
-    from triscreen.estimators import ComparisonKFold, ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
+    from triscreen.estimators import (
+        ComparisonKFold,
+        ComparisonMetric,
+        Scaling,
+        TripletClassifier,
+        TripletMetric,
+        TripletMetricCV,
+    )
+    from triscreen.estimators.exports import export
+    from triscreen.estimators.of_path import as_model
     from triscreen.path import Path, solve_path
     from triscreen.persistence import load, save
     from triscreen.problem import Certificate, Problem
     from triscreen.problem.losses import Hinge, SmoothedHinge
     from triscreen.screening import Screening, Sphere
     from triscreen.selection.bounds import Bounds, comparison_bounds, validation_bounds
+    from triscreen.selection.retrieval import retrieval_scores
     from triscreen.selection.select import Selection, select
     from triscreen.solvers import Solution, State, solve
+    from triscreen.solvers.truncation import Truncation, truncation
     from triscreen.triplets import all_triplets, given_triplets, knn_triplets, triplet_count
     from triscreen.verification import Verification, verify
 
@@ -62,19 +73,25 @@ __all__ = [
     "Solution",
     "Sphere",
     "State",
+    "TripletClassifier",
     "TripletMetric",
     "TripletMetricCV",
+    "Truncation",
     "Verification",
     "all_triplets",
+    "as_model",
     "comparison_bounds",
+    "export",
     "given_triplets",
     "knn_triplets",
     "load",
+    "retrieval_scores",
     "save",
     "select",
     "solve",
     "solve_path",
     "triplet_count",
+    "truncation",
     "validation_bounds",
     "verify",
 ]
@@ -86,15 +103,21 @@ _HOMES = {
         "ClusterError", "ConvergenceWarning", "DegenerateProblemWarning", "InputError", "Interrupted",
         "NoAnchorWarning", "OutOfTime", "ScaleWarning", "SmallClassWarning",
     ),
-    "estimators": ("ComparisonKFold", "ComparisonMetric", "Scaling", "TripletMetric", "TripletMetricCV"),
+    "estimators": (
+        "ComparisonKFold", "ComparisonMetric", "Scaling", "TripletClassifier", "TripletMetric", "TripletMetricCV",
+    ),
+    "estimators.exports": ("export",),
+    "estimators.of_path": ("as_model",),
     "path": ("Path", "solve_path"),
     "persistence": ("load", "save"),
     "problem": ("Certificate", "Problem"),
     "problem.losses": ("Hinge", "SmoothedHinge"),
     "screening": ("Screening", "Sphere"),
     "selection.bounds": ("Bounds", "comparison_bounds", "validation_bounds"),
+    "selection.retrieval": ("retrieval_scores",),
     "selection.select": ("Selection", "select"),
     "solvers": ("Solution", "State", "solve"),
+    "solvers.truncation": ("Truncation", "truncation"),
     "triplets": ("all_triplets", "given_triplets", "knn_triplets", "triplet_count"),
     "verification": ("Verification", "verify"),
 }  # fmt: skip

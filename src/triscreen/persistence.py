@@ -16,15 +16,17 @@ from triscreen.solvers import Solution
 
 _ESTIMATORS = "triscreen.estimators"
 _SAVED = (
-    "a Path, a Solution, a metric M as an array, a TripletMetric, TripletMetricCV, ComparisonMetric or Scaling, or a "
-    "pipeline of these estimators"
+    "a Path, a Solution, a metric M as an array, a TripletMetric, TripletMetricCV, TripletClassifier, ComparisonMetric "
+    "or Scaling, or a pipeline of these and of scikit-learn's scalers, PCA, TruncatedSVD and KNeighborsClassifier"
 )
 
 
 def save(obj: Any, file: str | os.PathLike) -> None:
-    """Write a path, a solution, a metric, an estimator or a pipeline of our estimators to a file, all of it or nothing.
+    """Write a path, a solution, a metric, an estimator or a pipeline to a file, all of it or nothing.
 
-    An old file is replaced only when the new one is complete. A metric is the array M, (d, d) or the diagonal (d,). An
+    An old file is replaced only when the new one is complete. A metric is the array M, (d, d) or the diagonal (d,). A
+    pipeline may have scikit-learn's StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, PCA, TruncatedSVD and
+    KNeighborsClassifier beside our estimators; it is kept as numbers, and what is loaded predicts the same. An
     estimator's callback and checkpoint are not saved; nor are objects given as its cv, scoring, solver or random_state,
     which a warning names. A metric that is frozen, as a prior or a candidate, is saved as its matrix.
 

@@ -108,7 +108,7 @@ def test_what_goes_is_decided_and_leaves_its_weights(seed, told):
     np.testing.assert_array_equal(left.triplets.indices(), T.indices()[stays])
     linear, b = ~stays & (zones == 1), 1 - margins
     weights = np.bincount(negative[linear], minlength=T.n_pairs) - np.bincount(positive[linear], minlength=T.n_pairs)
-    np.testing.assert_array_equal(left.weights, weights)
+    np.testing.assert_array_equal(left.weigh(), weights)
     assert left.linear == linear.sum()
     assert left.strays == bool((linear & (b / gamma < 1)).any() or (~stays & (zones == 2) & (b > 0)).any())
     norms = rng.random(T.n_triplets)
@@ -116,10 +116,30 @@ def test_what_goes_is_decided_and_leaves_its_weights(seed, told):
         np.testing.assert_array_equal(kept, before[stays])
 
 
+def test_what_goes_is_the_same_on_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(900, 5)), np.arange(900) % 3
+    T = ts.knn_triplets(X, y, 30)
+    assert len(T._chunks) > 2
+    dist = 3 * rng.random(T.n_pairs)
+    positive, negative = numbers_of(T)
+    margins = dist[negative] - dist[positive]
+    zones = np.where(margins > 1, 2, np.where(margins < 0.5, 1, 0)).astype(np.int8)
+    zones[(rng.random(900) < 0.8)[T.first[positive]] & (zones == 0)] = 2  # whole anchors go, and some of theirs stray
+    one, three = (T.let_go(zones, dist, 0.5, threads=Threads(n)) for n in (1, 3))
+    np.testing.assert_array_equal(one.pairs, three.pairs)
+    np.testing.assert_array_equal(one.weigh(), three.weigh())
+    assert (one.linear, one.strays) == (three.linear, three.strays)
+    assert one.strays
+    assert 0 < one.linear < (zones == 1).sum()
+    assert one.linear == one.weigh()[~T._is_positive].sum() == -one.weigh()[T._is_positive].sum()
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_a_sweep_adds_up_what_its_triplets_are_worth(seed):
     rng = np.random.default_rng(seed)
-    T, smoothing = some_set(rng), rng.choice([0.05, 1.0, 1e-6])
+    T, smoothing = some_set(rng, longest=(9, 40)[seed % 2]), rng.choice([0.05, 1.0, 1e-6])
+    T._is_long = False  # those have a kernel of their own
     dist = rng.choice([0.0, 1e4]) + coarse(rng, T.n_pairs, rng.choice([0.5, 2.0, 5.0]))
     positive, negative = numbers_of(T)
     b = 1 - (dist[negative] - dist[positive])

@@ -16,6 +16,7 @@ import pytest
 
 import triscreen as ts
 from archives import ARRAYS, contents, npy, peak, refusal, rewritten, same_array
+from nightly import cases
 from triscreen._utils import archive as files
 
 META = {
@@ -179,11 +180,11 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_a_newer_format_is_refused(file):
     def newer(header, members):
-        header["version"] = 5
+        header["version"] = 6
         members["index.bin"] = b"something new"
 
     rewritten(file, newer)
-    assert "a.tsc' was written by a newer triscreen, format 5: this one reads up to 4" in refusal(files.read, file)
+    assert "a.tsc' was written by a newer triscreen, format 6: this one reads up to 5" in refusal(files.read, file)
 
 
 def test_another_kind_is_refused(file):
@@ -230,10 +231,11 @@ def test_a_file_cut_short_is_refused(file):
 
 
 def test_a_flipped_byte_is_noticed_or_does_not_matter(file):
-    """Every byte, so the records of the zip archive too."""
+    """Every byte (in the night; else every third), so the records of the zip archive too."""
     data, noticed = file.read_bytes(), np.zeros(len(file.read_bytes()), dtype=bool)
     rng = np.random.default_rng(0)
-    for i in range(len(data)):
+    tried = range(0, len(data), cases(3, 1))
+    for i in tried:
         damaged = bytearray(data)
         damaged[i] ^= rng.choice([1, 2, 8, 0x20, 0x80, 0xFF])
         file.write_bytes(damaged)
@@ -248,7 +250,7 @@ def test_a_flipped_byte_is_noticed_or_does_not_matter(file):
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for member in archive.infolist():  # what the checksums cover
             start = data.index(b"{" if member.filename == "header.json" else b"\x93NUMPY", member.header_offset)
-            assert noticed[start : start + member.file_size].all()
+            assert all(noticed[i] for i in tried if start <= i < start + member.file_size)
 
 
 def test_checksums_come_before_numpy(file):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from archives import ARRAYS, contents, refusal, same_array
+from nightly import cases
 from triscreen._utils import archive as files
 from triscreen._utils import checkpoint as checkpoints
 from triscreen._utils.checkpoint import Checkpoint
@@ -170,7 +171,7 @@ from triscreen._utils.checkpoint import Checkpoint
 
 folder, random = Path(sys.argv[1]), random.Random(0)
 count = halves = refused = 0
-for _ in range(25):
+for _ in range(int(sys.argv[2])):
     out, into = os.pipe()
     child = os.fork()
     if not child:
@@ -206,9 +207,11 @@ print("halves", halves, "refused", refused)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_a_run_killed_at_any_moment_can_be_read_and_goes_on(tmp_path):
-    run = subprocess.run([sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, timeout=300)
+    lives = cases(10, 25)
+    command = [sys.executable, "-c", KILLED, tmp_path, str(lives)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.endswith("refused 25\n"), run.stdout
+    assert run.stdout.endswith(f"refused {lives}\n"), run.stdout
 
 
 def test_a_run_removes_its_own_files_only(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 import triscreen as ts
 from attack_checkpoints import CvRun, PathRun, targets
-from crashes import Recorder, crash, crash_command, fail, states, two_writers
+from crashes import Recorder, ShardedRun, crash, crash_command, fail, states, two_writers
 from problems import make_case
 from triscreen._utils import archive, checkpoint
 from triscreen.path.api import AUTO
@@ -47,6 +47,16 @@ def test_crashes_of_the_command_line(tmp_path):
     outcomes = crash_command(tmp_path / "command", every=40)
     assert outcomes["states"] > 100
     assert outcomes["refused"] > 10  # what is left while the checkpoint of a finished run is removed
+
+
+def test_crashes_of_a_run_in_shards(tmp_path):
+    """Points, tables and plan of the shards are files, too: whole, or written again."""
+    run = ShardedRun()
+    outcomes = crash(run, tmp_path / "crash", run(tmp_path / "whole"), every=20)
+    assert outcomes["states"] > 60
+    assert outcomes["read"] > 20
+    assert outcomes["same bits"] > 3
+    assert not outcomes["refused"]
 
 
 def test_no_room_and_errors_of_the_device(tmp_path, short):

@@ -55,7 +55,7 @@ def test_a_bar_shows_what_there_is_to_know(monkeypatch):
         patch.setattr(sys, "stderr", terminal)
         path = ts.solve_path(PROBLEM, n_lambdas=3, tol=1e-3)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
-    last = f"lambda {path.lambdas[-1]:.3g} gap {path.rel_gaps[-1]:.1e} screened {path.screening_rates[-1]:.1%}"
+    last = f"lambda {path.lambdas[-1]:.3g} gap {path.rel_gaps[-1]:.1e} left out {path.screening_rates[-1]:.1%}"
     assert f" 3/3 {last} left ~0:00" in text
     assert max(map(len, re.split(r"[\r\n]", text))) <= 80
     assert terminal.getvalue().endswith("\x1b[2K")  # nothing of it stays

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from nightly import cases
 from triscreen._utils import threads as _threads
 from triscreen._utils.threads import Threads, chunk_bounds, count_chunks, resolve_n_jobs, single_threaded_blas
 
@@ -187,7 +188,7 @@ def run_forking(script, seconds=120):
 
         M = solve()  # everything is compiled and loaded
     """
-    code = textwrap.dedent(head) + textwrap.dedent(script)
+    code = textwrap.dedent(head) + textwrap.dedent(script).replace("CHILDREN", str(cases(8, 25)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -280,7 +281,7 @@ def test_children_forked_at_any_time_while_others_solve_finish_with_the_same_bit
         for other in others:
             other.start()
         try:
-            for number in range(25):
+            for number in range(CHILDREN):
                 time.sleep(0.001 * (number % 7))
                 in_child(lambda: np.array_equal(solve(), M))
         finally:

@@ -35,7 +35,7 @@ def results(folder):
         patch.setattr(tables, "cells", lambda quick, seeds: wanted)
         said, out = [], folder / "out"
         counts = run.run(["tables"], True, data=folder, out=out, isolate=False, say=said.append)
-        assert counts == {"done": 1, "there": 0, "missing": 1, "failed": 0}, said
+        assert counts == {"done": 1, "there": 0, "missing": 1, "failed": 0, "left": 0}, said
         counts = run.run(["tables"], True, data=folder, out=out, isolate=False, say=said.append)
         assert counts["there"] == 1
         yield page.read(out)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -103,22 +105,28 @@ def test_a_prior_takes_its_bytes(tmp_path):
     assert told("fit") > told("fit", "--candidates", "none") + 8 * 8 * 40**2
 
 
-def told_and_taken(words, monkeypatch, tmp_path):
-    """Return what a dry run of a command said, and the passes and bytes that it then took."""
-    import tracemalloc
-
+def told_and_taken(words, monkeypatch, tmp_path, memory=False):
+    """Return what a dry run of a command said, and the passes and bytes (memory: which slows it down) that it took."""
     from triscreen.solvers.monitor import Monitor
 
     told = json.loads(invoke(*words, "--dry-run", "--json").out)
     passes, real = [0.0], Monitor.count
     monkeypatch.setattr(Monitor, "count", lambda self, n: (passes.append(n), real(self, n))[1])
+    with traced() if memory else nullcontext([0]) as peak:
+        assert invoke(*words, "-o", tmp_path / "out", "-q").code == 0
+    return told, sum(passes), peak[0]
+
+
+@contextmanager
+def traced():
+    """Find the largest number of bytes that were taken at once: [it], at the end."""
+    peak = [0]
     tracemalloc.start()
     try:
-        assert invoke(*words, "-o", tmp_path / "out", "-q").code == 0
-        peak = tracemalloc.get_traced_memory()[1]
+        yield peak
+        peak[0] = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return told, sum(passes), peak
 
 
 @pytest.mark.parametrize(
@@ -148,9 +156,78 @@ def test_what_is_said_of_comparisons_is_what_happens(n, d, m, monkeypatch, tmp_p
     np.save(tmp_path / "X.npy", X)
     np.savetxt(tmp_path / "rows.csv", np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]]), "%d", ",")
     words = ("fit", tmp_path / "X.npy", "--comparisons", tmp_path / "rows.csv")
-    told, passes, peak = told_and_taken(words, monkeypatch, tmp_path)
+    told, passes, peak = told_and_taken(words, monkeypatch, tmp_path, memory=True)
     low, high = told["passes"]
     assert low / 3 <= passes <= 3 * high
     assert high <= 9 * low
     assert told["bytes"] / 3 <= peak <= 3 * told["bytes"]
     assert told["bytes_of_libraries"] > 1e7
+
+
+# Other data than the constants were fitted to: (points, features, comparisons, kind of data, lambda). That correlated
+# features count for less came from the third.
+DRAWS = [
+    (250, 15, 60, "uniform", ()),
+    (250, 15, 60, "uniform", ("--lam-ratio", 0.03)),
+    (400, 25, 500, "correlated", ()),
+    (200, 12, 900, "skewed", ()),
+    (350, 35, 200, "skewed", ("--lam-ratio", 0.01)),
+    (350, 35, 2500, "wrong", ()),
+    (120, 6, 3000, "correlated", ()),
+    (300, 50, 900, "uniform", ("--lam-ratio", 0.1)),
+]
+
+
+def drawn(kind, n, d, m, folder):
+    """Write m comparisons of n points; return the words of a command that reads them."""
+    rng = np.random.default_rng([n, d, m])
+    X = {"uniform": rng.uniform(size=(n, d)), "skewed": rng.exponential(size=(n, d))}.get(kind)
+    X = rng.normal(size=(n, d)) if X is None else X
+    X = X @ rng.normal(size=(d, d)) if kind == "correlated" else X
+    rows = np.array([rng.choice(n, 3, replace=False) for _ in range(m)])
+    w = rng.exponential(size=d) ** 2
+    near, far = (((X[rows[:, 0]] - X[rows[:, c]]) ** 2 @ w) for c in (1, 2))
+    right = (near < far) ^ (rng.random(m) < (0.15 if kind == "wrong" else 0))
+    np.save(folder / "X.npy", X)
+    np.savetxt(folder / "rows.csv", np.where(right[:, None], rows, rows[:, [0, 2, 1]]), "%d", ",")
+    return folder / "X.npy", "--comparisons", folder / "rows.csv"
+
+
+@pytest.mark.parametrize(("n", "d", "m", "kind", "more"), DRAWS)
+def test_few_comparisons_to_an_unknown_take_many_passes(n, d, m, kind, more, monkeypatch, tmp_path):
+    """One draw was said to take 360 passes, and took 12,678."""
+    words = ("fit", *drawn(kind, n, d, m, tmp_path), *more)
+    told, passes, _ = told_and_taken(words, monkeypatch, tmp_path)
+    low, high = told["passes"]
+    assert low <= passes <= high
+    assert high <= 9 * (low + 1)
+
+
+# (kind of data, points, features, comparisons, more words): held-out comparisons choose lambda, none of these was among
+# those that the constants were fitted to.
+CHOSEN = [
+    ("skewed", 400, 70, 1500, ()),
+    ("uniform", 500, 90, 3000, ()),
+    ("wrong", 300, 12, 1200, ("--cv", 3)),
+    ("correlated", 250, 20, 1500, ("--cv", 2)),
+]
+
+
+@pytest.mark.parametrize(("kind", "n", "d", "m", "more"), CHOSEN)
+def test_looks_at_held_out_comparisons_are_counted(kind, n, d, m, more, monkeypatch, tmp_path):
+    """What chooses lambda takes more than what is then solved: 9 to 81 passes were said with three folds, 347 taken."""
+    words = ("fit", *drawn(kind, n, d, m, tmp_path), *more)
+    told, passes, _ = told_and_taken(words, monkeypatch, tmp_path)
+    low, high = told["passes"]
+    assert low / 3 <= passes <= 3 * high
+    assert high <= 9 * (low + 1)
+
+
+@pytest.mark.parametrize("more", [("--n-lambdas", 6), ("--ratio", 0.5), ("--ratio", 0.5, "--report", "{}/r.html")])
+def test_a_path_is_counted_by_its_lambdas(more, monkeypatch, tmp_path):
+    """A path of 12 lambdas was said to take as many passes as one of 150."""
+    words = ("path", "iris", *(str(word).format(tmp_path) for word in more))
+    told, passes, _ = told_and_taken(words, monkeypatch, tmp_path)
+    low, high = told["passes"]
+    assert low / 3 <= passes <= 3 * high
+    assert high <= 10 * low

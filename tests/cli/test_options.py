@@ -19,11 +19,13 @@ VALUES = {
     "label": "a", "k": "1", "triplets": "lmnn", "comparisons": "{comparisons}", "names": "name", "drop": "b",
     "header": (), "scale": "minmax", "gamma": "0.5", "cone": "diagonal", "ratio": "0.3", "n_lambdas": "1", "tol": "0.5",
     "guarantee": "0.5", "test_share": "0.5", "seed": "1", "report": "{folder}/r.html", "checkpoint": "{folder}/c",
+    "suspects": "{folder}/s.csv",
     "max_seconds": "1e-9", "jobs": "0", "memory": "1", "json": (), "lam": "3", "lam_ratio": "0.5", "cv": "3",
     "rounds": "2", "components": "1", "output": "{folder}/other", "train": "{train}", "neighbors": "7", "quick": (),
     "data": "{folder}", "prior": "identity", "candidates": "identity", "certify": "0.2", "validate": "{train}",
-    "every": "2", "exact": (),
-    "scheduler": "nowhere://at-all", "workers": "0",
+    "every": "2", "exact": (), "missing": "median", "categories": "a", "dates": "a", "decimal": ",", "keep": "name",
+    "retrieval": (), "at": "2",
+    "scheduler": "nowhere://at-all", "workers": "0", "classifier": (), "to": "safetensors", "dtype": "float32",
 }  # fmt: skip
 POINTS = ("{data}", "--label", "class", "--drop", "name")
 COMPARED = ("{data}", "--drop", "class", "--drop", "name", "--comparisons", "{comparisons}")
@@ -45,7 +47,11 @@ MODES = {
         (*COMPARED, *FIT, "-o", "{folder}/o"),
         (*POINTS, *FIT, "--lam", "0.1", "--triplets", "all", "-o", "{folder}/o"),
     ],
-    "transform": [("{model}", "{data}"), ("{model}", "{data}", "-o", "{folder}/o.npy"), ("{model}", "{npz}")],
+    "predict": [("{voting}", "{data}"), ("{voting}", "{data}", "-o", "{folder}/o.csv"), ("{voting}", "{npz}")],
+    "transform": [
+        ("{model}", "{data}"), ("{model}", "{data}", "-o", "{folder}/o.npy"), ("{model}", "{npz}"),
+    ],
+    "export": [("{model}", "-o", "{folder}/o.npz"), ("{made}", "--lam", "3", "-o", "{folder}/o")],
     "evaluate": [
         ("{model}", "{data}", "--label", "class"),
         ("{model}", "{data}", "--label", "class", "--train", "{train}"),
@@ -98,12 +104,15 @@ def outcome(command, words, given, folder):
     seen = [done.code, _timeless(done.out), _timeless(done.err)]
     for file in sorted(folder.rglob("*")):
         seen.append(file.name)
-        if zipfile.is_zipfile(file):
+        if file.suffix == ".npz" and zipfile.is_zipfile(file):
+            with np.load(file) as arrays:
+                seen += [(name, a.dtype, a.tolist()) for name, a in arrays.items()]
+        elif zipfile.is_zipfile(file):
             kind, meta, arrays = files.read(file)
             meta = json.dumps(meta, sort_keys=True)
             seen += [kind, re.sub(r'"seconds": [^,}]*', "", meta)]
             seen += [(name, a.tolist()) for name, a in arrays.items() if "second" not in name]
-        elif file.suffix == ".npy":
+        elif file.suffix in (".npy", ".npz", ".csv"):
             seen.append(file.read_bytes())
     return repr(seen).replace(str(folder), "FOLDER")
 
@@ -123,6 +132,7 @@ def test_every_option_is_tried_with_some_value():
     assert MODES.keys() == COMMANDS.keys()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("command", "mode", "option"), CASES, ids=lambda case: case if isinstance(case, str) else "")
 def test_an_option_changes_something_or_is_refused(given, plain, tmp_path, monkeypatch, command, mode, option):
     if command == "bench":  # what it would start is seen, not done

@@ -69,7 +69,7 @@ def test_every_parameter_that_could_be_a_file_is_known():
             if {kind, *get_args(kind)} & {str, Path, list[str]}:
                 assert parameter in READ + WRITTEN + TEXTS, f"{name}: what is {parameter}?"
     assert FUNCTIONS.keys() == COMMANDS.keys()
-    assert {name for name, *_ in CLASHES} == {"path", "fit", "transform", "report", "bench"}
+    assert {name for name, *_ in CLASHES} == {"path", "fit", "predict", "transform", "export", "report", "bench"}
 
 
 def spellings(file):
@@ -84,6 +84,7 @@ def spellings(file):
     yield file.parent / "hard"
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(("name", "output", "source"), CLASHES)
 def test_an_output_that_is_an_input_is_refused(given, tmp_path, name, output, source):
     for other in spellings(given[source]):
@@ -229,6 +230,9 @@ WRITING = {
     "fit": ("fit", "{data}", *SMALL, *MODES["lam"][1:], "--quiet"),
     "transform": ("transform", "{model}", "{data}"),
     "transform to npy": ("transform", "{model}", "{data}"),
+    "predict": ("predict", "{voting}", "{data}"),
+    "export": ("export", "{model}", "--to", "npz", "--quiet"),
+    "export a path": ("export", "{file}", "--lam", "1", "--quiet"),
     "report": ("report", "{file}"),
 }
 
@@ -238,6 +242,7 @@ def test_every_command_that_writes_is_among_those_that_meet_a_full_disk():
     assert {words[0] for words in WRITING.values()} == writing - {"bench"}  # which only starts another program
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("where", ["open", "fsync", "replace"])
 @pytest.mark.parametrize("what", [what for what in WRITING if what != "demo"])
 def test_a_full_disk_or_one_that_is_read_only_costs_nothing(given, tmp_path, monkeypatch, what, where):

@@ -9,8 +9,8 @@ import pytest
 
 from commands import invoke
 from triscreen.datasets import read_points
+from triscreen.datasets.points import Points, look_like_ids
 from triscreen.datasets.seals import seals
-from triscreen.datasets.table import Points, look_like_ids
 
 RNG = np.random.default_rng(0)
 
@@ -57,6 +57,25 @@ def test_other_comparisons_get_no_such_word(patients, tmp_path):
     assert "learned from" not in done.err
 
 
+def test_lambda_by_folds_of_comparisons_says_the_error_before_and_after(patients, tmp_path):
+    """--cv was refused with --comparisons, and nothing was said of any error."""
+    words = ("fit", patients / "points.csv", "--drop", "patient_id", "--drop", "diagnosis",
+             "--comparisons", patients / "first.csv", "--cv", 2, "-o", tmp_path / "m")  # fmt: skip
+    done = invoke(*words)
+    assert done.code == 0, done
+    told = json.loads(invoke(*words, "--json").out)
+    before, after = (100 * told[f"error_{name}"] for name in ("before", "after"))
+    assert "held-out comparisons in the wrong order: " in done.err
+    assert f"{before:.1f}% (" in done.err
+    assert f"-> {after:.1f}% (" in done.err
+    assert f"of {told['n_held_out']} comparisons, 95 % interval" in done.err
+    assert told["error_after_interval"][0] <= told["error_after"] <= told["error_after_interval"][1]
+    low, high = json.loads(invoke(*words[:-2], "--dry-run", "--json").out)["passes"]
+    assert 0 < low < high
+    assert "error_before" not in json.loads(invoke(*words[:-4], "-o", tmp_path / "m", "--json").out)
+    assert "cv='2': it has no effect with --lam-ratio" in invoke(*words, "--lam-ratio", 0.1).err
+
+
 def test_seals_tell_comparisons_apart():
     X = RNG.normal(size=(30, 3))
     rows = np.array([(a, b, c) for a in range(30) for b in range(30) for c in range(30) if len({a, b, c}) == 3])
@@ -76,6 +95,14 @@ def test_a_column_of_ids_is_told_of(patients, tmp_path):
     assert "warning: column 'patient_id' of" in done.err
     assert "tells rows apart, but is taken for a feature: --drop patient_id leaves it out" in done.err
     assert "tells rows apart" not in invoke(*words, "--drop", "patient_id").err
+
+
+def test_a_column_of_many_categories_is_told_of(tmp_path):
+    file = tmp_path / "many.csv"
+    file.write_text("kind,x,label\n" + "".join(f"k{i % 60},{i % 7},{'ab'[i % 2]}\n" for i in range(180)))
+    words = ("fit", file, "--categories", "kind", "--dry-run")
+    assert "warning: column 'kind' of" in invoke(*words).err
+    assert "becomes 60 features, one for each value: the more features, the longer" in invoke(*words).err
 
 
 @pytest.mark.parametrize(

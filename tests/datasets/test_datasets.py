@@ -124,6 +124,24 @@ def test_svmlight(put):
     assert "looks continuous" in refusal(read_points, put("".join(f"{i + 0.5} 1:{i}\n" for i in range(9))))
 
 
+def test_parquet_with_bytes_that_are_no_text(tmp_path):
+    """Titles and texts are decoded when they are asked for: what is wrong in them is refused all the same."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"zzqq": [1.0, 2.0], "y": [0, 1]}), file)
+    file.write_bytes(file.read_bytes().replace(b"zzqq", b"\xe1zqq"))
+    assert "is no parquet file that can be read" in refusal(read_points, file)
+    texts = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xe1x"))
+    for column in (texts, pa.DictionaryArray.from_arrays(pa.array([0, 1]), texts)):
+        parquet.write_table(pa.table({"a": [1.0, 2.0], "y": column}), file)
+        assert "is no parquet file that can be read" in refusal(read_points, file)
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 4]), pa.array([1.0, 2.0, 3.0, 4.0]))
+    parquet.write_table(pa.table({"v": lists, "y": [0, 1]}), file)
+    assert read_points(file).X.shape == (2, 2)
+
+
 def test_parquet(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -133,7 +151,9 @@ def test_parquet(tmp_path, monkeypatch):
     points = read_points(tmp_path / "a.parquet")
     np.testing.assert_array_equal(points.X, X)
     assert (points.y.tolist(), points.feature_names) == (["x", "y", "x", "y"], ["a", "b"])
-    assert "column 'kind' holds object, not numbers" in refusal(read_points, tmp_path / "a.parquet", label="a", drop=[])
+    assert "row 0, column 'kind': 'x' is not a number" in refusal(
+        read_points, tmp_path / "a.parquet", label="a", drop=[]
+    )
     parquet.write_table(pa.table({"a": [1.0, None], "y": [0, 1]}), tmp_path / "b.parquet")
     assert "row 1, column 'a': the value is missing" in refusal(read_points, tmp_path / "b.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -21,6 +21,7 @@ from kinds import labelled
 import triscreen as ts
 
 _HANG = 180.0  # seconds that a path may take at most
+_COMES_UP = 40.0  # and workers to come up, on a busy machine
 
 
 class Attacker(threading.Thread):
@@ -82,7 +83,11 @@ class Attacker(threading.Thread):
 
 
 class Keeper(threading.Thread):
-    """Starts workers where there have been none for a while: nannies that are hit at the wrong moment give up."""
+    """Starts workers where there have been none for a while: nannies that are hit at the wrong moment give up.
+
+    A local cluster closes a nanny whose worker is not back in time (``lost-worker-timeout``), and starts no other.
+    Those that are started here have time to come up before anybody thinks of starting others in their place.
+    """
 
     def __init__(self, client, cluster):
         super().__init__(daemon=True)
@@ -90,16 +95,22 @@ class Keeper(threading.Thread):
 
     def run(self):
         """Look, and start some."""
-        since = None
+        since, started = None, 0.0
         while not self.over.wait(1.0):
-            if self.client.nthreads():
-                since = None
+            try:
+                if self.client.nthreads():
+                    since = None
+                    continue
+            except Exception as err:  # in the middle of a restart
+                logging.debug("keeper: %r", err)
                 continue
-            since = since or time.monotonic()
-            if time.monotonic() - since > 10.0:
+            now = time.monotonic()
+            since = since or now
+            if now - since > 10.0 and now - started > _COMES_UP:
                 self.cluster.scale(0)
+                time.sleep(1.0)  # otherwise those that are gone keep their names, and nobody is started for these
                 self.cluster.scale(3)
-                self.times, since = self.times + 1, None
+                self.times, started = self.times + 1, now
 
 
 def main(count=100, seed=0):

@@ -21,15 +21,20 @@ def cluster_of(n_workers, **options):
     """Give (client, cluster) of so many worker processes, each with a nanny that starts it again."""
     import dask
     from distributed import Client, LocalCluster
+    from distributed.utils import get_mp_context
 
-    multiprocessing.set_forkserver_preload(PRELOAD)
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # where the server looks for these
     settings = {
         "distributed.worker.multiprocessing-method": "forkserver",
         "distributed.comm.timeouts.connect": "10s",
+        # A nanny whose worker is not back by then is closed for good: 15 s are few on a busy machine.
+        "distributed.deploy.lost-worker-timeout": "120s",
         "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"},
     }
     options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL, **options}
+    with dask.config.set(settings):
+        get_mp_context()  # Dask says once what it wants to be imported there; we say it after that
+    multiprocessing.set_forkserver_preload(PRELOAD)
     with (
         dask.config.set(settings),
         LocalCluster(n_workers=n_workers, **options) as cluster,
@@ -89,6 +94,23 @@ def asleep(seconds, number, n_jobs=1):
     return number
 
 
+def noted(folder, seconds, number, n_jobs=1):
+    """Return the number after a while, and leave a file: of the first time that it was asked for, the second..."""
+    times = len(list(folder.glob(f"{number}-*")))
+    (folder / f"{number}-{times}").touch()
+    time.sleep(seconds)
+    return number
+
+
+def noted_unless(folder, number, worker, wrong, n_jobs=1):
+    """The same at once; but one number raises on one worker."""
+    from distributed import get_worker
+
+    if number == wrong and get_worker().address == worker:
+        raise OSError("the disk is gone")
+    return noted(folder, 0.0, number)
+
+
 def break_down(text):
     """Raise whenever a shard is to be made, from now on; None: no more."""
     from triscreen.distributed import plan, shards
@@ -105,6 +127,15 @@ def shards_of(plan):
     from triscreen.distributed import shards
 
     return sorted({shard for known, shard, _ in shards._states if known == plan})
+
+
+def known():
+    """Return the files of all that this process remembers of problems and of cross-validations."""
+    from triscreen.distributed import plan, shards
+    from triscreen.estimators import tasks
+
+    plans = {key[0] for key in shards._states} | set(plan._shared)
+    return {one.file for one in plans} | {str(key[0]) for key in tasks._read_before}
 
 
 def same_bits(path, other):

@@ -17,6 +17,12 @@ def labelled(seed=0, n=120, d=5, classes=3):
     return rng.normal(size=(n, d)) + 1.2 * rng.normal(size=(classes, d))[y], y
 
 
+def noisy(seed=0, n=90):
+    """Classes that two features tell apart and two large ones do not: there is something to learn."""
+    X, y = labelled(seed, n, 2)
+    return np.column_stack([3.0 * X, 6.0 * np.random.default_rng(seed).normal(size=(n, 2))]), y
+
+
 def arguments(kind, X, y, k=3):
     """Return (the plain set, positional arguments after X, named arguments of the problem in shards)."""
     rng = np.random.default_rng(len(kind))

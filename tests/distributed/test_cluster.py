@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import _thread
 import json
-import os
 import threading
 import time
 
 import numpy as np
 import pytest
-from kinds import KINDS, arguments, labelled
+from kinds import KINDS, arguments, labelled, noisy
+from small import LAMBDAS, made, nightly, walked
 
 import triscreen as ts
 from commands import invoke, refusal
@@ -25,6 +25,8 @@ from clusters import (
     cluster_of,
     eventually,
     harm,
+    noted,
+    noted_unless,
     pids,
     same_bits,
     scale_to,
@@ -35,38 +37,9 @@ from clusters import (
 from triscreen.distributed import shards
 from triscreen.distributed.pool import Cluster
 from triscreen.distributed.workers import memory_limits
+from triscreen.estimators import tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-LAMBDAS = 8
-# With the others half a minute more than the tests have.
-nightly = pytest.mark.skipif(not os.environ.get("TRISCREEN_NIGHTLY"), reason="for make nightly")
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with cluster_of(3) as (client, cluster):
-        yield client, cluster
-
-
-@pytest.fixture
-def client(cluster):
-    """Three workers, none of them stopped."""
-    scale_to(*cluster, 3)
-    return cluster[0]
-
-
-def made(client, n_shards=5, **more):
-    X, y = labelled(n=150)
-    return ts.distributed.problem(client, X, y, k=4, n_shards=n_shards, **{"patience": 1.5, "waiting": 20.0, **more})
-
-
-def walked(problem, **more):
-    return ts.solve_path(problem, ratio=0.75, n_lambdas=LAMBDAS, **more)
-
-
-@pytest.fixture(scope="module")
-def reference():
-    return walked(made(None))
 
 
 def test_the_same_bits_for_any_number_of_workers(cluster, reference):
@@ -148,6 +121,41 @@ def test_workers_that_die_at_any_moment(client, reference):
         over.set()
         thread.join()
     assert killed
+
+
+def test_jobs_of_a_worker_go_in_one_task_and_only_what_raised_is_done_again(client, monkeypatch, tmp_path):
+    submit, sent = client.submit, []
+
+    def counted(attempt, function, jobs, *more, **named):
+        sent.append(len(jobs))
+        return submit(attempt, function, jobs, *more, **named)
+
+    monkeypatch.setattr(client, "submit", counted)
+    pool = Cluster(client)
+    assert pool.map("calm", noted, [(tmp_path, 0.0, i) for i in range(6)], places=range(6)) == list(range(6))
+    assert sent == [2, 2, 2]
+    ill = pool.crew.home(4, 4)
+    assert pool.map("ill", noted_unless, [(tmp_path, i, ill, 14) for i in range(10, 16)], places=range(6)) == [
+        *range(10, 16)
+    ]
+    assert sent == [2, 2, 2, 2, 2, 2, 1]
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(f"{i}-0" for i in (*range(6), *range(10, 16)))
+
+
+def test_answers_that_are_lost_before_they_are_here(client, monkeypatch):
+    """A task has ended and its answer went with its worker: Dask says None, or nothing, and it is done again."""
+    from triscreen.distributed import pool
+
+    gathered, times = pool._gathered, []
+
+    async def losing(client, futures):
+        found = await gathered(client, futures)
+        times.append(len(found))
+        return [{**found, 0: None}, dict(list(found.items())[1:]), found][min(len(times), 3) - 1]
+
+    monkeypatch.setattr(pool, "_gathered", losing)
+    assert Cluster(client).map("lost", asleep, [(0.0, i) for i in range(6)], places=range(6)) == list(range(6))
+    assert len(times) >= 3
 
 
 @nightly
@@ -269,6 +277,28 @@ def test_workers_that_cannot_do_the_work_are_told_before_it(client, tmp_path):
             client.run(change, version, True, workers=worker)
 
 
+def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_the_user(client, monkeypatch, tmp_path):
+    from triscreen.distributed import pool
+
+    ask, asked = pool.versions_on, []
+
+    def dying(client, folder, workers, seconds):
+        asked.append(sorted(workers))
+        found = ask(client, folder, workers, seconds)
+        return {**found, min(workers): OSError("connection reset by peer")} if len(asked) < lost else found
+
+    monkeypatch.setattr(pool, "versions_on", dying)
+    lost = 3
+    Cluster(client, patience=20.0).check(tmp_path)
+    assert [len(workers) for workers in asked] == [3, 1, 1]  # who has answered is not asked again
+    lost, silent = 1000, Cluster(client, patience=0.3)
+    silent.check(tmp_path)
+    assert len(silent.crew.able) == 2
+    monkeypatch.setattr(pool, "versions_on", lambda _, __, workers, ___: dict.fromkeys(workers, OSError("no")))
+    with pytest.raises(ts.ClusterError, match="none of the 3 workers has answered for 0 s"):
+        Cluster(client, patience=0.3, waiting=0.3).check(tmp_path)
+
+
 @nightly
 def test_workers_that_differ_are_warned_of(client, monkeypatch):
     from triscreen.distributed import pool
@@ -287,11 +317,14 @@ def test_workers_that_differ_are_warned_of(client, monkeypatch):
 
 @nightly
 def test_too_little_memory_is_told_before_the_work(client, monkeypatch):
-    limits = memory_limits(client, list(client.nthreads()))
+    limits = memory_limits(client, list(client.nthreads()), 30.0)
     assert all(limit > 1e6 for limit in limits.values())
     monkeypatch.setattr("triscreen.distributed.pool.memory_limits", lambda *_: dict.fromkeys(limits, 50_000))
     with pytest.raises(ts.InputError, match=r"memory_limit=5e-05 GB of the worker tcp.*: shards take about"):
         made(client)
+    monkeypatch.setattr("triscreen.distributed.pool.memory_limits", lambda *_: dict.fromkeys(limits, 20_000))
+    with pytest.raises(ts.InputError, match=r"memory_limit=2e-05 GB of the worker tcp.*: folds take about"):
+        ts.TripletMetricCV(3, scheduler=client.scheduler.address).fit(*noisy())
 
 
 @nightly
@@ -333,12 +366,66 @@ def test_an_estimator_on_a_cluster(client):
     assert np.array_equal(other.components_, metric.components_)
 
 
+def test_a_prior_and_rounds_on_a_cluster(client):
+    X, y = noisy()
+    metric = ts.TripletMetric(3, prior="within", rounds=2, scheduler=client.scheduler.address, tol=1e-6).fit(X, y)
+    plain = ts.TripletMetric(3, prior="within", rounds=2, tol=1e-6).fit(X, y)
+    assert metric.n_rounds_ == plain.n_rounds_ == 2
+    assert np.allclose(metric.get_mahalanobis_matrix(), plain.get_mahalanobis_matrix(), rtol=0, atol=1e-4)
+
+
+def test_a_cross_validation_on_a_cluster_whose_workers_die(client, monkeypatch):
+    X, y = noisy()
+    options = {"n_neighbors": 3, "cv": 4, "ratios": 4, "rounds": 2, "candidates": (None, "identity")}
+    here, killed = ts.TripletMetricCV(**options).fit(X, y), []
+    take = tasks.FoldCrew.ask
+
+    def ask(self, *arguments):
+        threading.Timer(0.1, lambda: killed.append(harm(max(pids(client).values()), KILL))).start()
+        return take(self, *arguments)
+
+    monkeypatch.setattr(tasks.FoldCrew, "ask", ask)
+    there = ts.TripletMetricCV(**options, scheduler=client.scheduler.address).fit(X, y)
+    assert killed
+    assert there.chosen_ == here.chosen_
+    assert any("round 2" in name for name in here.candidates_["name"])
+    assert np.array_equal(there.components_, here.components_)
+    for column in ("alone", "scores"):
+        assert np.array_equal(there.candidates_[column], here.candidates_[column], equal_nan=True)
+    with pytest.raises(ts.InputError, match="scheduler=5: scheduler must be None, 'current' or an address"):
+        ts.TripletMetricCV(**options, scheduler=5).fit(X, y)
+
+
+@nightly
+def test_a_long_task_of_a_silent_worker_goes_elsewhere_and_others_are_left_alone(client, tmp_path):
+    """Long work is not late for being long; who is not heard of is."""
+    pool = Cluster(client, patience=1.0)
+    assert pool.map("calm", noted, [(tmp_path, 4.0, i) for i in range(5)], long=True) == list(range(5))
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"{i}-0" for i in range(5)]  # none was done twice
+    stopped = []
+
+    def stop():
+        stopped.append(max(pids(client).values()))
+        harm(stopped[0], STOP)
+
+    timer = threading.Timer(1.0, stop)
+    timer.start()
+    try:
+        begin = time.monotonic()
+        assert pool.map("stopped", noted, [(tmp_path, 4.0, 10 + i) for i in range(3)], long=True) == [10, 11, 12]
+        assert stopped
+        assert time.monotonic() - begin < 60.0
+    finally:
+        timer.join()
+        for number in stopped:
+            harm(number, CONTINUE)
+
+
 def test_what_an_estimator_on_a_cluster_refuses(client, tmp_path):
     X, y = labelled(n=60)
     address = client.scheduler.address
     for change, words in (
-        ({"rounds": 2}, "rounds=2: with scheduler='tcp"),
-        ({"prior": "identity"}, "prior='identity': with scheduler='tcp"),
+        ({"memory_budget": 1e9}, "memory_budget=.*: with scheduler='tcp.*workers have limits of their own"),
         ({"scheduler": 5}, "scheduler=5: scheduler must be None, 'current' or an address"),
         ({"scheduler": "nonsense://x"}, "scheduler='nonsense://x': no scheduler answers there"),
     ):
@@ -365,5 +452,9 @@ def test_commands_on_a_cluster(client, tmp_path):
     there = json.loads(invoke(*words, tmp_path / "b", "--scheduler", address).out)
     assert there["n_points"] == 90
     assert np.allclose(here["losses"], there["losses"], rtol=1e-5)
-    told = refusal(*words, tmp_path / "c", "--scheduler", address, "--workers", "2")
+    prior = ("--prior", "within", "--scheduler", address)
+    here = json.loads(invoke(*words, tmp_path / "c", *prior[:2]).out)
+    there = json.loads(invoke(*words, tmp_path / "d", *prior).out)
+    assert np.allclose(here["losses"], there["losses"], rtol=1e-5)
+    told = refusal(*words, tmp_path / "e", "--scheduler", address, "--workers", "2")
     assert "workers='2': it has no effect with --scheduler, leave it out" in told

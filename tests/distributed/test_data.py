@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -152,7 +154,7 @@ def test_a_search_goes_on_where_it_was(monkeypatch, tmp_path):
     done = []
 
     class Fragile(Here):
-        def map(self, title, function, jobs, places=None, arrived=None):
+        def map(self, title, function, jobs, places=None, arrived=None, long=False):
             def counted(number, answer):
                 arrived(number, answer)
                 done.append(number)
@@ -183,6 +185,17 @@ def test_near_anchors_go_together(tmp_path):
 def test_sums_keep_their_digits():
     parts = [np.array([1.0, 1.0]), np.array([1e17, -1.0]), np.array([1.0, 1e-20]), np.array([-1e17, 0.0])]
     assert sums.added(parts).tolist() == [2.0, 1e-20]
+
+
+def test_sums_of_many_numbers_are_off_by_a_unit_or_two():
+    """Over several blocks, of any size and order in memory: against the exact sums."""
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(130, 150)) * 10.0 ** rng.integers(-9, 9, size=(130, 150)) for _ in range(9)]
+    parts[3], parts[5] = np.asfortranarray(parts[3]), -parts[1]
+    found = sums.added(parts)
+    exact = np.array([math.fsum(values) for values in zip(*(part.ravel() for part in parts), strict=True)])
+    assert found.shape == (130, 150)
+    assert np.all(np.abs(found.ravel() - exact) <= 2 * np.spacing(np.abs(exact)))
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -254,6 +267,46 @@ def test_a_part_that_changes_under_way_is_noticed(tmp_path):
     np.save(folder / "X-001.npy", rows[:-1])
     with pytest.raises(ts.InputError, match=r"X-001.npy' has shape \(22, 5\) .* it had 23 rows"):
         ts.solve(problem, lam)
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"), [("knn", "weights"), ("all", "weights"), ("all", "codes"), ("lmnn", "same")]
+)
+def test_a_table_that_changes_under_way_is_noticed(tmp_path, kind, table):
+    X, y = labelled(n=70)
+    weights = np.linspace(0.5, 2.0, 70) if table == "weights" else None
+    problem = ts.distributed.problem(None, X, y, kind, 3, n_shards=3, folder=tmp_path, weights=weights)
+    file = tmp_path / problem.triplets.plan.read()["tables"][table]
+    rows = np.load(file)
+    rows[5] = rows[6] if table != "same" else rows[5][::-1]
+    np.save(file, rows)
+    shards.forget(problem.triplets.plan)
+    with pytest.raises(ts.InputError, match="the files that it is made of have changed since the work began"):
+        problem.lambda_max(), ts.solve(problem, 1.0)
+
+
+def test_what_was_damaged_between_two_starts_is_written_again(tmp_path):
+    X, y = labelled(n=70)
+    named = {"k": 3, "n_shards": 3, "folder": tmp_path}
+    sol = solved(ts.distributed.problem(None, X, y, **named))
+    for file in tmp_path.iterdir():
+        content = bytearray(file.read_bytes())
+        content[-9] ^= 1
+        file.write_bytes(content)
+    store.read_text.cache_clear()
+    assert np.array_equal(solved(ts.distributed.problem(None, X, y, **named)).M, sol.M)
+
+
+def test_the_memory_of_a_search_counts_all_blocks(monkeypatch):
+    """A worker of many threads searches in as many blocks at once."""
+    asked = []
+    monkeypatch.setattr(neighbours, "ASKING", 40)
+    monkeypatch.setattr(neighbours, "ASKED", 8 * 5 * 45)
+    monkeypatch.setattr(Here, "check_memory", lambda _, what, kept, working: asked.append((what, len(kept), working)))
+    X, y = labelled(n=70)
+    ts.distributed.problem(None, X, y, k=3, n_shards=3)
+    assert [one[:2] for one in asked] == [("points", 4), ("shards", 3)]
+    assert asked[0][2] >= 8 * 5 * (45 + 40)
 
 
 def test_a_damaged_plan_is_noticed(tmp_path):

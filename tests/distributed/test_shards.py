@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from kinds import KINDS, both, labelled
 
 import triscreen as ts
 from problems import SWITCHES, check_path, is_certified
-from triscreen.distributed import shards
+from triscreen.distributed import plan, shards
 from triscreen.problem.rounding import trace
 from triscreen.screening.fixing import fix_reduction
 
@@ -21,6 +24,7 @@ def radius(sol):
     return np.sqrt(2 * (sol.gap + sol.rounding) / sol.lam)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("cone", ["psd", "diagonal"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,6 +53,7 @@ def test_priors(kind, cone):
     check_path(problem, ts.solve_path(problem, ratio=0.5, n_lambdas=5), 1e-6)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("screening", [s for s in SWITCHES if "linear" not in s.id])
 @pytest.mark.parametrize("kind", ["knn", "lmnn", "given weighted"])
 def test_paths_with_every_way_of_screening(kind, screening):
@@ -141,6 +146,47 @@ def test_what_was_forgotten_is_made_again_to_the_same_bits(monkeypatch):
     assert forgotten > 20
     assert np.array_equal(path.gaps, other.gaps)
     assert all(np.array_equal(path.M(t), other.M(t)) for t in range(8))
+
+
+@pytest.mark.parametrize("names", [(), ("a",)])
+def test_what_is_dropped_at_the_moment_of_asking_is_no_loss(names, monkeypatch):
+    """A worker is told to drop shards while it works: what it has found in its cache it goes on with."""
+    _, problem = both("knn", n_shards=1)
+    plan, get = problem.triplets.plan, shards._get
+    shards._put(plan, 0, names, shards._get(plan, 0, ()))
+
+    def dropping(*key):
+        found = get(*key)
+        shards.forget(plan)
+        return found
+
+    monkeypatch.setattr(shards, "_get", dropping)
+    known_by = problem.triplets._facts[0].known_by
+    numbers = shards.perform(plan, 0, known_by, names, None, "numbers", ())
+    assert numbers == problem.triplets._facts[0].numbers
+
+
+def test_shards_of_all_triplets_share_their_points_and_leave_none(monkeypatch):
+    """Two tasks of a worker begin at once; and when the problem is over, nobody keeps its points."""
+    _, problem = both("all", n_shards=2)
+    triplets, made, known_by = problem.triplets, [], [one.known_by for one in problem.triplets._facts]
+    shards.forget(triplets.plan)
+    read = plan.Plan.points
+    monkeypatch.setattr(plan.Plan, "points", lambda *a: made.append(1) or time.sleep(0.1) or read(*a))
+    work = [
+        threading.Thread(target=shards.perform, args=(triplets.plan, i, known_by[i], (), None, "numbers", ()))
+        for i in range(2)
+    ]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    assert made == [1]
+    points = weakref.ref(shards._get(triplets.plan, 0, ()).triplets.points)
+    assert points() is not None
+    del problem, triplets
+    gc.collect()
+    assert points() is None
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from kinds import KINDS, both
+from kinds import KINDS, both, noisy
 
 import triscreen as ts
 
@@ -15,3 +15,4 @@ with warnings.catch_warnings():
             problem = both(kind, n=30, cone=cone, n_jobs=1)[1]
             ts.solve_path(problem, ratio=0.5, n_lambdas=4)
             ts.solve(problem, 0.001 * problem.lambda_max(), tol=1e-8, solver="newton")
+    ts.TripletMetricCV(3, cv=2, ratios=3, rounds=2, candidates=(None, "identity"), n_jobs=1).fit(*noisy())

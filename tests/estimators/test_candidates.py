@@ -249,7 +249,7 @@ def test_a_start_whose_path_was_dropped_is_still_tried_alone(monkeypatch):
     def drop(candidates, done, leader=None):
         candidates[1].dropped = candidates[1].dropped or (done if done == FIRST else 0)
 
-    monkeypatch.setattr("triscreen.estimators.cv.drop_hopeless", drop)
+    monkeypatch.setattr("triscreen.estimators.trying.drop_hopeless", drop)
     model = ts.TripletMetricCV(cv=6, ratios=[0.03], candidates=("within", np.eye(13))).fit(X, Y)
     assert model.candidates_["dropped"].tolist() == [0, 0, FIRST]
     assert np.isnan(model.candidates_["scores"][2, FIRST:]).all()

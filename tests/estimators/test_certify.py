@@ -11,6 +11,7 @@ from triscreen.estimators.base import scale_of_lambda
 from triscreen.estimators.folds import make_folds
 from triscreen.estimators.starts import make_start
 from triscreen.selection.search import Search
+from triscreen.selection.sides import Side
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -101,7 +102,7 @@ def test_limits_are_told(limit, why, monkeypatch):
 
 def test_interrupts_and_checkpoints(tmp_path, monkeypatch):
     X, y = data(4)
-    arguments = {"candidates": [None], "cv": 3, "certify": 0.02, "n_jobs": 1}
+    arguments = {"candidates": [None], "cv": 3, "certify": 0.02, "smallest_ratio": 0.01, "n_jobs": 1}
     whole = ts.TripletMetricCV(2, **arguments).fit(X, y)
     cut, calls = Search._cut, []
 
@@ -116,9 +117,25 @@ def test_interrupts_and_checkpoints(tmp_path, monkeypatch):
         ts.TripletMetricCV(2, **arguments, checkpoint=tmp_path / "a").fit(X, y)
     assert caught.value.result.stopped_by == "interrupt"
     assert caught.value.result.gap >= whole.selection_gap_
-    again = ts.TripletMetricCV(2, **arguments, checkpoint=tmp_path / "a").fit(X, y)
-    assert again.lam_ratio_ == whole.lam_ratio_
-    assert np.array_equal(again.components_, whole.components_)
+    (search,) = (tmp_path / "a").glob("search-*")
+    assert len(list(search.glob("0*.tsc"))) == 2
+    steps, real = [], Side.step
+    monkeypatch.setattr(Side, "step", lambda *given: steps.append(1) or real(*given))
+    for wanted in ("the rest", "nothing"):
+        steps.clear()
+        again = ts.TripletMetricCV(2, **arguments, checkpoint=tmp_path / "a").fit(X, y)
+        assert again.lam_ratio_ == whole.lam_ratio_
+        assert again.possible_ratios_ == whole.possible_ratios_
+        for name in ("components_", "certified_ratios_", "error_lower_", "error_upper_"):
+            assert np.array_equal(getattr(again, name), getattr(whole, name))
+        assert bool(steps) == (wanted == "the rest")
+    # Other votes are another search, over the same paths.
+    other = ts.TripletMetricCV(2, **{**arguments, "certify": 0.1, "score_neighbors": 1}, checkpoint=tmp_path / "a")
+    other.fit(X, y)
+    assert len(list((tmp_path / "a").glob("search-*"))) == 2
+    (search / "000000.tsc").write_bytes(b"")
+    with pytest.raises(ts.InputError, match=r"checkpoint=.*000000\.tsc"):
+        ts.TripletMetricCV(2, **arguments, checkpoint=tmp_path / "a").fit(X, y)
 
 
 def test_bad_input():

@@ -166,3 +166,28 @@ def test_what_was_chosen_is_saved(tmp_path):
     again = ts.load(tmp_path / "m")
     assert (again.lam, again.cv, again.lam_ratio_) == ("cv", 2, model.lam_ratio_)
     np.testing.assert_array_equal(again.cv_scores_, model.cv_scores_)
+
+
+@pytest.mark.parametrize("d", [12, 80])  # by folds; by comparisons held out
+def test_errors_of_held_out_comparisons_before_and_after(d, tmp_path):
+    X, rows = wide_comparisons(d=d, m=600)
+    model = ts.ComparisonMetric(X, **({"lam": "cv", "cv": 2} if d == 12 else {})).fit(rows)
+    if d == 12:
+        tests = [test for _, test in ts.ComparisonKFold(2, by="item", random_state=0).split(rows)]
+    else:
+        tests = [held_out_comparisons(rows)[1]]
+    n = sum(map(len, tests))
+    before, after = model.error_before_, model.error_after_
+    assert model.n_held_out_ == n
+    assert before[0] == pytest.approx(comparison_error(X, rows[np.concatenate(tests)]))
+    chosen = list(model.ratios_).index(model.lam_ratio_)
+    scores = [row[: chosen + 1][~np.isnan(row[: chosen + 1])][-1] for row in model.cv_scores_]
+    assert after[0] == pytest.approx(1 - np.average(scores, weights=list(map(len, tests))))
+    assert after[0] < before[0]
+    for error, low, high in (before, after):
+        assert low < error < high
+    ts.save(model, tmp_path / "m")
+    again = ts.load(tmp_path / "m")
+    assert (again.error_before_, again.error_after_, again.n_held_out_) == (before, after, n)
+    none = ts.ComparisonMetric(X, lam_ratio=0.1).fit(rows)
+    assert (none.error_before_, none.error_after_, none.n_held_out_) == (None, None, 0)

@@ -139,3 +139,13 @@ def test_the_metric_is_a_function_that_travels():
             metric(X[0], wrong)
     model.components_[:] = 0
     assert metric(X[0], X[70]) > 0  # it is the metric as it was
+
+
+def test_a_metric_of_one_feature_takes_numbers():
+    """metric-learn's own test asks for that, of components that it sets by hand."""
+    X, y = load_iris(return_X_y=True)
+    model = ts.TripletMetric().fit(X[:, :1], y)
+    metric = model.get_metric()
+    assert metric(5, 6.7) == metric([5], [6.7]) == metric([[5]], [[6.7]]) > 0
+    model.components_ = np.array([3.1])
+    assert model.get_metric()(5, 6.7) == pytest.approx(3.1 * 1.7)

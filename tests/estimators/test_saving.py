@@ -27,7 +27,10 @@ def wine():
 
 
 def test_a_refusal_names_all_that_can_be_saved(tmp_path):
-    names = "Path, a Solution, a metric M .*TripletMetric, TripletMetricCV, ComparisonMetric or Scaling, or a pipeline"
+    names = (
+        "Path, a Solution, a metric M .*TripletMetric, TripletMetricCV, TripletClassifier, ComparisonMetric or Scaling,"
+        " or a pipeline of these and of scikit-learn's scalers, PCA, TruncatedSVD and KNeighborsClassifier"
+    )
     with pytest.raises(ts.InputError, match=f"obj is a dict: what can be saved is a {names}"):
         ts.save({}, tmp_path / "model")
     files.write(tmp_path / "model", "else", {}, {})

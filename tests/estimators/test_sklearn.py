@@ -32,7 +32,13 @@ def expected(estimator):
 
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [ts.Scaling(), ts.TripletMetric(), ts.TripletMetric(triplets="all"), ts.TripletMetricCV(ratios=2, cv=2)],
+    [
+        ts.Scaling(),
+        ts.TripletMetric(),
+        ts.TripletMetric(triplets="all"),
+        ts.TripletMetricCV(ratios=2, cv=2),
+        ts.TripletClassifier(ratios=2, cv=2),
+    ],
     expected_failed_checks=expected,
 )
 def test_the_checks_of_scikit_learn(estimator, check):

@@ -17,13 +17,18 @@ X, Y = load_wine(return_X_y=True)
 X = scale(X)
 
 
-def loss_of(s, N, T, gamma):
-    """Mean loss of s N, triplet by triplet."""
+def losses_of(N, T, gamma):
+    """Return the mean loss of s N, triplet by triplet, as a function of s."""
     i, j, k = T.indices().T
     Z = moved(X, N)
-    m = s * (np.square(Z[i] - Z[k]).sum(axis=1) - np.square(Z[i] - Z[j]).sum(axis=1))
-    a = np.clip((1 - m) / gamma, 0, 1) if gamma else (m < 1).astype(float)
-    return float(np.mean(a * (1 - m) - gamma / 2 * a * a))
+    margins = np.square(Z[i] - Z[k]).sum(axis=1) - np.square(Z[i] - Z[j]).sum(axis=1)
+
+    def loss(s):
+        m = s * margins
+        a = np.clip((1 - m) / gamma, 0, 1) if gamma else (m < 1).astype(float)
+        return float(np.mean(a * (1 - m) - gamma / 2 * a * a))
+
+    return loss
 
 
 def test_within_is_the_inverse_of_the_shrunk_covariance_within_classes():
@@ -52,11 +57,10 @@ def test_the_scale_is_the_smallest_whose_loss_is_nearly_least(gamma, kind):
     loss = ts.Hinge() if gamma == 0 else ts.SmoothedHinge(gamma)
     s = scale_of(N, X, T, loss, 1)
     grid = s * np.geomspace(0.05, 50, 400)
-    losses = np.array([loss_of(t, N, T, gamma) for t in grid])
-    assert loss_of(s, N, T, gamma) <= losses.min() + 1.1e-3
-    assert (
-        loss_of(0.99 * s, N, T, gamma) > losses.min() + 0.9e-3 or (losses[grid < 0.99 * s] > losses.min() + 9e-4).all()
-    )
+    loss_of = losses_of(N, T, gamma)
+    losses = np.array([loss_of(t) for t in grid])
+    assert loss_of(s) <= losses.min() + 1.1e-3
+    assert loss_of(0.99 * s) > losses.min() + 0.9e-3 or (losses[grid < 0.99 * s] > losses.min() + 9e-4).all()
 
 
 def test_a_start_that_is_worse_than_nothing_is_not_used():

@@ -6,16 +6,17 @@ import inspect
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import warnings
 
 import numpy as np
 import pytest
 
 import triscreen as ts
+from attack_checkpoints import PathRun
+from attacks import kill
+from nightly import cases
 from problems import SWITCHES, make_case
 from triscreen._utils.checkpoint import look, recording
 from triscreen.path import identity
@@ -34,19 +35,20 @@ def same(a, b):
         assert (a.M(t) == b.M(t)).all()
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("screening", SWITCHES)
-@pytest.mark.parametrize("gamma", [0.05, 0.0])
-def test_a_path_that_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, screening, gamma):
+@pytest.mark.parametrize(("gamma", "stops"), [(0.05, (1, 3, 12)), (0.0, (2, 7))], ids=["smooth", "hinge"])
+def test_a_path_that_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, screening, gamma, stops):
     case = make_case(7, n=40, d=4, m=500, gamma=gamma)
     arguments = {"ratio": 0.95, "n_lambdas": 14, "screening": screening, "tol": 1e-4}
     whole = ts.solve_path(case.problem, **arguments)
-    for stop in (1, 2, 3, 7, 12):
+    for stop in cases(stops, (1, 2, 3, 7, 12)):
         folder = tmp_path / str(stop)
         part = ts.solve_path(case.problem, **arguments, checkpoint=folder, callback=lambda s, n=stop: s.n_lambdas == n)
         assert len(part) == stop
         fresh = make_case(7, n=40, d=4, m=500, gamma=gamma)
         same(ts.solve_path(fresh.problem, **arguments, checkpoint=folder), whole)
-        same(ts.solve_path(fresh.problem, **arguments, checkpoint=folder), whole)  # nothing left to do
+    same(ts.solve_path(fresh.problem, **arguments, checkpoint=folder), whole)  # nothing left to do
 
 
 def test_a_guaranteed_path_goes_on_too(tmp_path):
@@ -56,37 +58,15 @@ def test_a_guaranteed_path_goes_on_too(tmp_path):
     same(ts.solve_path(case.problem, guarantee=0.01, checkpoint=tmp_path / "a"), whole)
 
 
-SCRIPT = """
-import sys
-sys.path[:0] = sys.argv[2:]
-import triscreen as ts
-from problems import SWITCHES, make_case
-from triscreen.path.api import AUTO
-case = make_case(7, n=60, d=5, m=3000)
-print("ready", flush=True)
-ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, screening=AUTO, checkpoint=sys.argv[1])
-"""
-
-
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads: they are meant
 def test_killed_at_random_moments_it_goes_on_to_the_same_bits(tmp_path):
     """A process that is killed (SIGKILL) again and again until the path is done."""
-    case = make_case(7, n=60, d=5, m=3000)
-    whole = ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, screening=AUTO)
-    chance = random.Random(1)
-    folder = tmp_path / "checkpoint"
-    where = os.path.dirname(os.path.dirname(__file__))
-    kills = 0
-    for _ in range(12):
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder), where], stdout=subprocess.PIPE)
-        process.stdout.readline()
-        time.sleep(chance.uniform(0.0, 0.4))
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        process.stdout.close()
-        if folder.exists() and len(list(folder.glob("0*.tsc"))) == 120:
-            break
-    assert kills >= 2
-    same(ts.solve_path(case.problem, ratio=0.97, n_lambdas=120, tol=1e-5, screening=AUTO, checkpoint=folder), whole)
+    arguments = {"ratio": 0.97, "n_lambdas": 120, "tol": 1e-5, "screening": AUTO}
+    run = PathRun(make_case(7, n=60, d=5, m=3000).problem, **arguments)
+    outcomes = kill(run, tmp_path / "checkpoint", run(None), random.Random(1), cases(4, 12), longest=0.4)
+    assert outcomes["killed"] >= 4
+    assert outcomes["same bits"] >= 1
 
 
 def test_a_checkpoint_of_another_problem_or_call_or_a_damaged_one_is_refused(tmp_path):

@@ -19,6 +19,10 @@ WHOLE = Facts(
     dynamic=np.array([[0.1, np.nan]]), ranges=np.ones((1, 2)), prior="within",
     scale="standard", shift=np.zeros(2), factor=np.ones(2), band_lambdas=np.array([2.0, 1.0]), band_lower=np.zeros(1),
     band_upper=np.ones(1), influence_of="points", influence_names=["row 1"], influence_shares=np.ones(1),
+    suspects=[["row"], ["1"]], neighbours=[["row 1", "x"]], confusion=[["x", "y", 2]], changed=[3, 1],
+    command="triscreen path", file="my.path", coloured=np.arange(2), alike_of="learned", alike_before=np.arange(6),
+    alike=np.ones((2, 6)), influence_half=0.25, influence_open=1,
+    columns={"missing": "error", "columns": []},
 )  # fmt: skip
 
 

@@ -18,7 +18,8 @@ from triscreen.triplets import leaving
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(24) if seed not in (4, 9)])  # hinges that take long
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("seed", [seed for seed in range(28) if seed not in (0, 4, 9)] + [31])  # but long hinges
 def test_predictions_are_those_of_refits(seed):
     assert not one_run(seed)[1]
 
@@ -149,7 +150,7 @@ def test_steps_that_are_wrong_would_show(broken, monkeypatch):
         selection = steps.Steps.selection
         monkeypatch.setattr(steps.Steps, "selection", lambda self, radius: selection(self, 1e-9))
         monkeypatch.setattr(steps.Around, "_holds", lambda self, M: True)
-    assert sum(len(one_run(seed)[1]) for seed in (7, 11, 12, 16, 19, 20, 21, 22, 23))
+    assert sum(len(one_run(seed)[1]) for seed in (7, 11, 16, 23))
 
 
 @pytest.mark.parametrize("broken", ["radius", "next", "own", "half"])

@@ -43,7 +43,7 @@ def test_a_checkpoint_of_format_1_goes_on(sample):
         assert all((path.M(t) == whole.M(t)).all() for t in range(len(whole)))
     assert np.allclose(path.primals, whole.primals, rtol=1e-5)
     assert {name: data for name, data in contents(folder).items() if name in before} == before
-    assert [files.load(folder / f"{n:06d}.tsc").version for n in range(len(path))] == [1] * 3 + [4] * 4
+    assert [files.load(folder / f"{n:06d}.tsc").version for n in range(len(path))] == [1] * 3 + [files.VERSION] * 4
     assert look(folder).version == 1
 
 
@@ -141,6 +141,7 @@ def test_a_newer_format_of_any_part_is_refused(tmp_path):
     for name in ("checkpoint.tsc", "000003.tsc", "state-000006.tsc"):
         folder = tmp_path / name
         shutil.copytree(tmp_path / "a", folder)
-        rewritten(folder / name, lambda header, members: header.update(version=5))
-        with pytest.raises(ts.InputError, match="was written by a newer triscreen, format 5: this one reads up to 4"):
+        rewritten(folder / name, lambda header, members: header.update(version=files.VERSION + 1))
+        said = f"was written by a newer triscreen, format {files.VERSION + 1}: this one reads up to {files.VERSION}"
+        with pytest.raises(ts.InputError, match=said):
             ts.solve_path(problem, **versions.ARGUMENTS, checkpoint=folder)

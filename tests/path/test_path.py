@@ -33,6 +33,7 @@ def test_every_point_is_the_optimum_of_clarabel(cone, gamma, options):
         assert np.linalg.norm(path.M(t) - M) <= path[t].radius + 1e-4 * (1 + np.linalg.norm(M))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("screening", SWITCHES)
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("gamma", [0.05, 0.0])
@@ -227,6 +228,7 @@ def test_scikit_learns_filters_see_our_convergence_warning():
 # -- between the lambdas --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("gamma", [0.05, 0.0])
 @pytest.mark.parametrize("eps", [0.1, 1e-2])

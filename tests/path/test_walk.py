@@ -37,6 +37,7 @@ def test_a_wrong_prediction_costs_work_and_not_the_answer(monkeypatch):
     check_path(case.problem, ts.solve_path(case.problem, ratio=0.7, n_lambdas=8), 1e-6)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("screening", SWITCHES)
 @pytest.mark.parametrize("gamma", [0.05, 0.0])
 @pytest.mark.parametrize(("seed", "size"), [(0, (40, 4, 500)), (1, (40, 4, 500)), (2, (10, 2, 1500))])

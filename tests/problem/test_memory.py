@@ -80,6 +80,7 @@ def everything_imported():
                     verb(problem)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.filterwarnings("ignore::triscreen.ConvergenceWarning")
 @pytest.mark.parametrize("cone", ["psd", "diagonal"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -52,6 +52,7 @@ def unscaled(solution, exponent):
     }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     ("kind", "cone", "d", "gamma", "exponent"),
     [(kind, *cone, EXPONENTS[(a + 2 * b) % 6]) for a, kind in enumerate(SETS) for b, cone in enumerate(CONES)],
@@ -78,6 +79,7 @@ def test_solutions_have_the_same_digits_at_every_scale(kind, cone, d, gamma, exp
     assert told[0] == told[1]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("screening", SWITCHES)
 @pytest.mark.parametrize(("kind", "exponent"), [("knn", -215), ("given", 225), ("all", 225), ("lmnn", -215)])
 def test_paths_have_the_same_digits_at_every_scale(kind, screening, exponent, tmp_path):

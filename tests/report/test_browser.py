@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import time
@@ -11,14 +12,14 @@ import pytest
 from sklearn.datasets import load_iris
 
 import triscreen as ts
-from triscreen.report import gather, write_report
+from triscreen.report import gather, write_report, write_suspects
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 if not (CHROMIUM and DRIVER):
     pytest.skip("no browser: install Debian's chromium and chromium-driver", allow_module_level=True)
 
-PANELS = ["points", "spectrum", "features", "gaps", "decided", "dynamic", "ranges", "errors", "loss", "work"]
+PANELS = ["points", "alike", "spectrum", "features", "gaps", "decided", "dynamic", "ranges", "errors", "loss", "work"]
 QUIET = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 # Everything that a panel draws, in pixels; plotly.js is asked for it only through the page itself.
@@ -38,6 +39,7 @@ def page(tmp_path_factory):
     gather(path, problem, X[::2], y[::2], X[1::2], y[1::2], source="iris")
     file = tmp_path_factory.mktemp("page") / "report.html"
     write_report(path, file)
+    ts.save(path, file.parent / "saved")
     return file
 
 
@@ -50,6 +52,8 @@ def browser(page):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
     driver.set_window_size(1280, 900)
+    driver.set_script_timeout(120)  # a browser on a busy machine has its time
+    driver.set_page_load_timeout(120)
     driver.get(page.as_uri())
     yield driver
     driver.quit()
@@ -60,18 +64,31 @@ def drawn(browser):
 
 
 def move(browser, value):
+    """Move the slider; what is drawn in the next frame is drawn."""
     browser.execute_async_script(
         "const done = arguments[1], s = document.getElementById('lambda'); s.value = arguments[0];"
-        "s.dispatchEvent(new Event('input')); setTimeout(done, 600)", value)  # fmt: skip
+        "s.dispatchEvent(new Event('input'));"
+        "requestAnimationFrame(() => requestAnimationFrame(done))", value)  # fmt: skip
+
+
+def until(looked, good):
+    """Return the first look that is good, or the last one after a minute: a browser draws when it can."""
+    deadline = time.monotonic() + 60
+    while not good(seen := looked()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return seen
 
 
 def test_the_slider_moves_every_panel(browser):
     move(browser, 1)
-    before, said = drawn(browser), browser.find_element("id", "now").text
+    before, said = (
+        until(lambda: drawn(browser), lambda seen: seen and all(seen.values())),
+        browser.find_element("id", "now").text,
+    )
     assert list(before) == PANELS
     assert all(before.values())
     move(browser, 6)
-    after = drawn(browser)
+    after = until(lambda: drawn(browser), lambda seen: all(seen[name] != before[name] for name in PANELS))
     assert [name for name in PANELS if before[name] == after[name]] == []
     assert browser.find_element("id", "now").text != said
     assert "relative gap" in said
@@ -90,10 +107,12 @@ def test_keys_buttons_themes_and_no_error(browser):
     light = browser.execute_script(ink)
     browser.find_element("id", "theme").click()
     assert browser.execute_script(ink) != light
+    measured = (
+        "return [document.documentElement.scrollWidth, innerWidth, document.querySelector('#loss svg').clientWidth]"
+    )
     for width in (1280, 400):  # nothing sticks out at either size
         browser.set_window_size(width, 900)
-        browser.execute_async_script("setTimeout(arguments[0], 500)")
-        wide = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        wide = until(lambda: browser.execute_script(measured), lambda wide: wide[0] <= wide[1] and wide[2] < wide[1])
         assert wide[0] <= wide[1]
     assert len(browser.print_page()) > 50_000  # as PDF, in base64
     unnamed = (
@@ -106,11 +125,175 @@ def test_keys_buttons_themes_and_no_error(browser):
     assert [url for url in urls if url.startswith(("http:", "https:", "ws"))] == []
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_is_printed_over_anything_and_the_slider_has_one_line(browser, page, width):
+    """Texts of a chart, in its axes, titles and legend: no two of them share a spot."""
+    spots = """
+        const texts = (c) => Array.from(c.querySelectorAll("svg text"))
+          .map((e) => [e.textContent, e.getBoundingClientRect()]).filter((e) => e[0].trim() && e[1].width)
+          .map(([text, r]) => [text, r.left, r.right, r.top, r.bottom]);
+        return Array.from(document.querySelectorAll(".chart")).map((c) => [c.id, texts(c)]);"""
+
+    def clashes(charts):
+        return [
+            (chart, one[0], two[0])
+            for chart, texts in charts
+            for one, two in itertools.combinations(texts, 2)
+            if min(one[2], two[2]) - max(one[1], two[1]) > 1 and min(one[4], two[4]) - max(one[3], two[3]) > 1
+        ]
+
+    browser.set_window_size(width, 900)
+    narrow = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}  # windows have a least width
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+    try:
+        browser.get(page.as_uri())
+        charts = until(
+            lambda: browser.execute_script(spots), lambda seen: seen and all(t for _, t in seen) and not clashes(seen)
+        )
+        assert [chart for chart, texts in charts if len(texts) < 3] == []
+        assert clashes(charts) == []
+        tops = (
+            "return ['back', 'lambda', 'on', 'best'].map((id) => document.getElementById(id).getBoundingClientRect())"
+        )
+        rows = [(spot["top"], spot["bottom"]) for spot in browser.execute_script(tops)]
+        assert max(top for top, _ in rows) < min(bottom for _, bottom in rows)
+        wide = "return [document.documentElement.scrollWidth, innerWidth]"
+        shown, inner = browser.execute_script(wide)
+        assert shown <= inner == width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.set_window_size(1280, 900)
+
+
+def test_a_page_of_comparisons_shows_its_panels(browser, tmp_path_factory):
+    rng = np.random.default_rng(0)
+    X, rows = rng.normal(size=(60, 4)), np.array([rng.choice(60, 3, replace=False) for _ in range(400)])
+    near, far = ((X[rows[:, 0]] - X[rows[:, c]])[:, 0] ** 2 for c in (1, 2))
+    rows = np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]])
+    problem = ts.Problem(X, ts.given_triplets(rows[:300]))
+    path = ts.solve_path(problem, ratio=0.4, tol=1e-3, n_lambdas=6)
+    names = [f"item {i}" for i in range(60)]
+    facts = gather(path, problem, X, None, comparisons_test=rows[300:], point_names=names, maps=False)
+    file = tmp_path_factory.mktemp("compared") / "report.html"
+    write_report(path, file)
+    browser.get_log("browser")
+    browser.get(file.as_uri())
+    seen = until(lambda: drawn(browser), lambda seen: seen and all(seen.values()))
+    assert set(seen) == set(PANELS) - {"alike", "dynamic", "ranges"}
+    assert all(seen.values())
+    cells = "return Array.from(document.querySelectorAll(arguments[0])).map((e) => e.textContent)"
+    assert browser.execute_script(cells, "#suspects td:first-child") == [row[0] for row in facts.suspects[1:16]]
+    assert all(name.startswith("item ") for name in browser.execute_script(cells, "#suspects td:first-child"))
+    assert browser.execute_script("return document.querySelectorAll('#confusion, #neighbours').length") == 0
+    move(browser, 4)
+    after = until(lambda: drawn(browser), lambda new: all(new[name] != seen[name] for name in seen))
+    assert [name for name in seen if seen[name] == after[name]] == []
+    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    assert file.stat().st_size < 6e6
+
+
+def test_texts_and_tables_have_what_the_facts_have(browser, page):
+    facts = ts.load(page.parent / "saved").facts
+    browser.get(page.as_uri())
+    cells = "return Array.from(document.querySelectorAll(arguments[0])).map((e) => e.textContent)"
+    assert browser.execute_script(cells, "#suspects td:first-child") == [str(row[0]) for row in facts.suspects[1:16]]
+    assert browser.execute_script(cells, "#neighbours td:first-child") == [row[0] for row in facts.neighbours]
+    counts = [int(text) for text in browser.execute_script(cells, "#confusion td:not(:first-child)")]
+    assert sum(counts) == facts.n_test
+    assert round(sum(counts[::4]) / facts.n_test + facts.errors.min(), 9) == 1  # three classes: the diagonal
+
+
+def test_neighbours_of_the_same_class_are_those_of_the_facts(browser, page):
+    facts = ts.load(page.parent / "saved").facts
+    browser.get(page.as_uri())
+    move(browser, 3)
+    said = "return ['#points .xtitle', '#points .x2title'].map((s) => document.querySelector(s).textContent)"
+    shares = [facts.alike_before @ np.arange(6) / 375, facts.alike[3] @ np.arange(6) / 375]
+    assert browser.execute_script(said) == [
+        f"{when}: {share:.1%} alike".replace("%", " %") for when, share in zip(("before", "after"), shares, strict=True)
+    ]
+    bars = "return Array.from(document.querySelectorAll('#alike .point path')).map((e) => e.getBBox().height)"
+    wanted = np.concatenate([facts.alike_before, facts.alike[3]]) / 150
+
+    def off(heights):
+        return np.abs(np.array(heights) / sum(heights) - wanted).max() if len(heights) == 12 else 1.0
+
+    assert off(until(lambda: browser.execute_script(bars), lambda heights: off(heights) < 0.01)) < 0.01
+
+
+def test_python_follows_the_slider_and_can_be_copied(browser, page):
+    browser.get(page.as_uri())
+    frames = json.loads(browser.execute_script("return document.getElementById('data').textContent"))["frames"]
+    for place in (1, 4):
+        move(browser, place)
+        assert f"path.components({frames[place]}).T" in browser.find_element("id", "python").text
+    button = browser.find_element("css selector", ".copy[data-of=python]")
+    button.click()
+    assert until(lambda: button.text, lambda text: text != "Copy") in ("Copied", "Selected")
+    chosen = browser.execute_script("return getSelection().toString()")
+    assert chosen.strip() == browser.find_element("id", "python").text.strip()
+
+
+def test_suspects_are_saved_as_csv(browser, page):
+    browser.get(page.as_uri())
+    # The file that a click would save, read back.
+    seen = browser.execute_async_script("""
+        const done = arguments[0], make = URL.createObjectURL;
+        URL.createObjectURL = (blob) => { blob.text().then(done); return make(blob); };
+        HTMLAnchorElement.prototype.click = () => {};
+        document.getElementById("suspects-file").click();""")
+    write_suspects(ts.load(page.parent / "saved"), page.parent / "suspects.csv")
+    assert seen == (page.parent / "suspects.csv").read_text(encoding="utf-8")
+
+
+def test_many_classes_and_many_decades_fit(browser, tmp_path_factory):
+    """A few colours with a legend, at most some six ticks, and axes' titles beside each other, also on a telephone."""
+    rng = np.random.default_rng(0)
+    y = np.arange(180) % 60
+    X = 3 * rng.normal(size=(60, 5))[y] + rng.normal(size=(180, 5))
+    problem = ts.Problem(X[:120], ts.knn_triplets(X[:120], y[:120], k=1))
+    path = ts.solve_path(problem, problem.lambda_max() * 10.0 ** -np.arange(9), tol=1e-2)
+    gather(path, problem, X[:120], y[:120], X[120:], y[120:], maps=False)
+    file = tmp_path_factory.mktemp("many") / "report.html"
+    write_report(path, file)
+    browser.set_window_size(500, 900)
+    browser.get(file.as_uri())
+    texts = "return Array.from(document.querySelectorAll(arguments[0])).map((e) => e.textContent)"
+    shows(browser, texts, "#points .legendtext", ["50 other classes", *map(str, range(10))])
+    assert 2 <= len(browser.execute_script(texts, "#loss .xtick text")) <= 6
+    sizes = (
+        "return Array.from(document.querySelectorAll(arguments[0])).map((e) => e.getBoundingClientRect())"
+        ".map((r) => [r.left, r.right, r.top, r.bottom])"
+    )
+
+    def apart(one, two):
+        return any(min(one[end], two[end]) <= max(one[end - 1], two[end - 1]) for end in (1, 3))
+
+    # The two pictures, their titles and the legend: none lies on another, beside each other or one above the other.
+    places = "#points .xtitle", "#points .x2title", "#points .legend", "#points .scatterlayer"
+
+    def looked():
+        return [size for place in places for size in browser.execute_script(sizes, place)]
+
+    def clashes(parts):
+        return [pair for pair in itertools.combinations(parts, 2) if not apart(*pair)]
+
+    for width, beside in ((500, False), (1280, True)):
+        browser.set_window_size(width, 900)
+        parts = until(looked, lambda seen, beside=beside: (seen[0][2] == seen[1][2]) == beside and not clashes(seen))
+        assert (len(parts), parts[0][2] == parts[1][2], clashes(parts)) == (5, beside, [])
+    browser.set_window_size(500, 900)
+    until(lambda: browser.execute_script(sizes, "#loss svg"), lambda seen: seen[0][1] < 500)
+    ticks = browser.execute_script(
+        "return Array.from(document.querySelectorAll('#loss .xtick text')).map((e) => [e.getBoundingClientRect().left, "
+        "e.getBoundingClientRect().right])")  # fmt: skip
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(sorted(ticks)))
+    browser.set_window_size(1280, 900)
+
+
 def shows(browser, script, place, wanted):
     """Wait for the panel to be drawn, which is not done when the page is loaded; then it has these texts."""
-    deadline = time.monotonic() + 30
-    while len(found := browser.execute_script(script, place)) < len(wanted) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    found = until(lambda: browser.execute_script(script, place), lambda found: len(found) >= len(wanted))
     assert sorted(found) == sorted(wanted)
 
 
@@ -120,9 +303,10 @@ def test_names_from_the_data_are_no_markup(browser, tmp_path_factory):
     labels = np.array(["<b>bold</b>", "<img src=x onerror='window.bad=1'>", "</script><script>window.bad=1</script>"])
     names = ["<b>one</b>", "a<br>b", "&lt;i&gt; & <i>", "<a href='javascript:window.bad=1'>link</a>"]
     problem = ts.Problem(X[::2], ts.knn_triplets(X[::2], y[::2], k=3))
-    path = ts.solve_path(problem, ratio=0.4, tol=1e-3)
+    path = ts.solve_path(problem, ratio=0.4, tol=1e-2, n_lambdas=4)
     source = "<script>window.bad=1</script>.csv"
-    gather(path, problem, X[::2], labels[y[::2]], X[1::2], labels[y[1::2]], feature_names=names, source=source)
+    gather(path, problem, X[::2], labels[y[::2]], X[1::2], labels[y[1::2]], feature_names=names, source=source,
+           maps=False)  # fmt: skip
     file = tmp_path_factory.mktemp("names") / "report.html"
     write_report(path, file)
     browser.get(file.as_uri())

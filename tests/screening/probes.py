@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numba
 import numpy as np
 
 import triscreen as ts
@@ -11,7 +12,8 @@ from triscreen.problem.engine import Engine
 from triscreen.screening import rules
 from triscreen.screening.by_triplet import Screener
 
-MANY, FEW = 300, 12  # probes a sphere; where each takes eigendecompositions
+# Probes a sphere (the night has more; fewer uncompiled); where each takes eigendecompositions.
+MANY, FEW = 60 if numba.config.DISABLE_JIT else 300, 12
 
 
 def probe(problem, e, lam, other, bound, optimum, rng, counts, label):

@@ -29,6 +29,7 @@ def same_answer(problem, lam, screening, tol, start=None, **options):
     return on, off
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("rule", rules.RULES)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)

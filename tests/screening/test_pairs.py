@@ -44,6 +44,7 @@ def by_hand(problem, ends, radii, error, low, both):
     return np.where(above, 2, np.where(below, 1, 0)), local
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("both", [True, False])
 @pytest.mark.parametrize("k", [None, 2])
 @pytest.mark.parametrize("cone", ["psd", "diagonal"])
@@ -144,6 +145,7 @@ SCREENINGS = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", SCREENINGS)
 @pytest.mark.parametrize("loss", [ts.SmoothedHinge(0.05), ts.Hinge()], ids=str)
 def test_paths_are_certified_with_every_switch(loss, name):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems import make_case, random_metric
+from triscreen._kernels.common import LINEAR
 from triscreen.screening import spheres
 from triscreen.screening.ranges import rrpb_ranges
 
@@ -99,3 +100,11 @@ def test_general_intervals(cone, name, seed):
             assert not (inside & ~decided(lam)[zone]).any()
         here = decided(lam0)[zone]
         assert (((low < lam0) & (lam0 < high)) == here).mean() > 0.9
+
+
+def test_a_triplet_along_the_solution_itself_stays_linear_for_every_larger_lambda():
+    """<H, M0> = |H| |M0|, as always in one dimension: no upper end, and no range if the margin is too large."""
+    for margin, high in ((0.2, np.inf), (0.6, np.inf), (0.94, np.inf), (0.96, 0.0)):
+        found = rrpb_ranges(np.array([margin]), np.zeros(1), np.ones(1), margin, 1.0, 0.0, 0.05)[LINEAR]
+        assert found[1][0] == high
+        assert (found[0][0] < 1) == (high > 0)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import triscreen as ts
-from held_out import compare, some_data, some_problem
+from held_out import compare, some_data, some_problem, votes
 from triscreen._kernels.certain import certain_votes
-from triscreen.path import balls
-from triscreen.selection import judge
+from triscreen._utils.threads import deadline
+from triscreen.errors import OutOfTime
+from triscreen.path import balls, chain
+from triscreen.problem.units import METRIC
+from triscreen.selection import bounds as module
+from triscreen.selection import judge, stretches
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(60))
 def test_decided_predictions_are_right(seed):
     assert compare(seed)[1] == 0
@@ -56,27 +63,102 @@ def test_comparisons(seed):
     assert (outcome != 0).mean() > 0.3
 
 
+def fewer(*arguments):
+    arguments = list(arguments)
+    arguments[11] = max(1, arguments[11] - 1)
+    return certain_votes(*arguments)
+
+
 @pytest.mark.parametrize("broken", ["radius", "between", "votes"])
 def test_what_is_wrong_would_show(broken, monkeypatch):
     """With balls of no size, ends that say nothing about what lies between, or one vote less, decisions are wrong."""
-    made = balls.Between.__init__
+    made = chain.Chain.__init__
 
     def init(self, *arguments):
         made(self, *arguments)
-        self.k = 0.0
+        self.ks = 0.0 * self.ks
         if broken == "radius":
-            self.squares = (0.0, 0.0)
-
-    def fewer(*arguments):
-        arguments = list(arguments)
-        arguments[11] = max(1, arguments[11] - 1)
-        return certain_votes(*arguments)
+            self.squares = 0.0 * self.squares
 
     if broken == "votes":
         monkeypatch.setattr(judge, "certain_votes", fewer)
     else:
-        monkeypatch.setattr(balls.Between, "__init__", init)
-    assert sum(compare(seed, n_lambdas=3, ratio=0.03)[1] for seed in (*range(125, 160), 198, 327))
+        monkeypatch.setattr(chain.Chain, "__init__", init)
+    assert sum(compare(seed, n_lambdas=3, ratio=0.03)[1] for seed in (129, 130, 131, 139, 141, 153, 198, 327))
+
+
+def long_stretches(monkeypatch):
+    """Whole paths as one stretch, whose parts nobody looks at."""
+    monkeypatch.setattr(module, "_SPAN", 1e-12)
+    monkeypatch.setattr(judge.Verdict, "is_open", False)
+
+
+def long_ones(seeds):
+    return np.array([compare(seed, 25, 6, ratio=0.8, queries=60) for seed in seeds]).sum(axis=0)
+
+
+def test_decisions_of_long_stretches_are_right(monkeypatch):
+    long_stretches(monkeypatch)
+    compared, wrong, total = long_ones(range(20))
+    assert wrong == 0
+    assert compared > 0.2 * total
+
+
+def test_tubes_that_are_too_narrow_would_show(monkeypatch):
+    """With nothing but the line between two ends decisions are wrong."""
+    long_stretches(monkeypatch)
+    monkeypatch.setattr(stretches.Run, "tube", lambda *where: 0.0)
+    assert long_ones((1, 6, 7, 12, 13, 20))[1] > 0
+
+
+def needed(seed):
+    """Return (R of a whole path, by definition how far the balls go from the line, the largest radius of them)."""
+    rng, X, y, *_ = some_data(seed)
+    problem = some_problem(rng, X, y)
+    if problem.lambda_max() == 0:
+        return 0.0, 0.0, 0.0
+    path = ts.solve_path(problem, ratio=0.9, n_lambdas=20)
+    ends = [path._quick_end(number, problem) for number in range(len(path))]
+    run = judge.Judge(problem, judge.Points(problem, X), None).run(ends)
+    first, last = (run._seen.centers[place] for place in (0, -1))
+    line, most, largest = last - first, 0.0, 0.0
+    for one, two in pairwise(ends):
+        between = balls.Between(problem, one, two)
+        for lam in np.linspace(one.lam, two.lam, 7):
+            ball = between.ball(lam)
+            center = problem.units.into(problem.from_core(ball.center), METRIC)
+            center = np.diag(center) if center.ndim == 1 else center
+            share = np.vdot(center - first, line) / max(np.vdot(line, line), 1e-300)
+            away = np.linalg.norm(center - first - min(1.0, max(0.0, share)) * line)
+            most, largest = max(most, away + np.sqrt(ball.square)), max(largest, np.sqrt(ball.square))
+    return run.tube(0, len(path) - 1), most, largest
+
+
+def test_a_tube_has_every_ball_of_its_stretch():
+    found = np.array([needed(seed) for seed in range(25)])
+    R, most, largest = found.T
+    assert (most <= R * (1 + 1e-9)).all()
+    assert (most > 1.5 * largest).any()  # bends count
+    assert (3 * most >= R).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_chain_is_its_balls_one_by_one(seed):
+    rng, X, y, *_ = some_data(seed)
+    problem = some_problem(rng, X, y)
+    if problem.lambda_max() == 0:
+        pytest.skip("no path")
+    path = ts.solve_path(problem, ratio=0.7, n_lambdas=6)
+    ends = [path._quick_end(number, problem) for number in range(len(path))]
+    found = chain.Chain(problem, ends)
+    for number, (one, two) in enumerate(pairwise(ends)):
+        between = balls.Between(problem, one, two)
+        scale = np.square(np.linalg.norm(between.balls[0].center)) + max(between.squares)
+        assert np.isclose(found.ks[number], between.k, rtol=1e-9, atol=1e-12 * scale)
+        for place, ball in zip((number, number + 1), between.balls, strict=True):
+            assert np.allclose(found.centers[place], ball.center, rtol=1e-12, atol=0)
+            assert np.isclose(found.squares[place], ball.square, rtol=1e-9, atol=0)
+            assert np.isclose(found.doubts[place], ball.doubt, rtol=1e-9, atol=0)
 
 
 def data():
@@ -98,6 +180,71 @@ def test_blocks_of_queries_give_the_same(monkeypatch):
     assert one.intervals[0][:2] == (path.lambdas[0], path.lambdas[1])
     assert set(one.open_at(path.lambdas[2])) <= set(np.flatnonzero(one.outcomes[2] == 0))
     assert "intervals" in repr(one)
+
+
+def test_copies_come_in_their_order():
+    """Of points that are the same, as many as there are votes are looked at, the first ones: as by the definition."""
+    X, _, X_val, _, problem = data()
+    path = ts.solve_path(problem, ratio=0.995, n_lambdas=2)
+    rng = np.random.default_rng(1)
+    places = rng.permutation(np.repeat(np.arange(8), 9))  # nine copies of eight points, of any class
+    points, labels = X[places], rng.integers(0, 2, len(places))
+    queries = np.concatenate([X[:8], X_val])
+    for k in (1, 2, 5, 9, 13, 33, 40, 72):  # 72: all of them vote
+        right = votes(path.M(0), points, labels, queries, k)[0]
+        bounds = ts.validation_bounds(path, points, labels, queries, right, k)
+        assert (bounds.outcomes[0] >= 0).all()
+        assert (bounds.outcomes[0] > 0).mean() > (0.8 if k < 72 else 0.99)
+        wrong = ts.validation_bounds(path, points, labels, queries, 1 - right, k)
+        assert np.array_equal(wrong.outcomes[0], -bounds.outcomes[0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_many_points_may_be_near_they_are_looked_for_again(seed, monkeypatch):
+    """What is decided does not depend on how many points are kept of a query, if its own interval has no more."""
+    rng, X, y, X_val, y_val = some_data(seed, 60)
+    problem = some_problem(rng, X, y)
+    path = ts.solve_path(problem, ratio=0.97, n_lambdas=30)
+    whole = ts.validation_bounds(path, X, y, X_val, y_val, 2)
+    monkeypatch.setattr(judge, "_TIMES", 1)
+    for most in (9, 2):
+        monkeypatch.setattr(judge, "_MOST", most)
+        found = ts.validation_bounds(path, X, y, X_val, y_val, 2)
+        assert all(np.diff(ptr).max(initial=0) <= most for _, ptr, _ in filter(None, found.left))
+        assert ((found.outcomes == whole.outcomes) | (found.outcomes == 0)).all()
+        assert (found.outcomes != 0).sum() > (0.8 if most == 9 else 0.2) * (whole.outcomes != 0).sum()
+
+
+def test_what_was_bounded_before_an_interrupt_is_the_result(monkeypatch):
+    X, y, X_val, y_val, problem = data()
+    path = ts.solve_path(problem, ratio=0.9, n_lambdas=30)
+    whole = ts.validation_bounds(path, X, y, X_val, y_val)
+    run = judge.Judge.look
+
+    def look(self, interval, parent=None, begun=False):
+        tops.append(begun)
+        if sum(tops) == 3:
+            raise KeyboardInterrupt
+        return run(self, interval, parent, begun)
+
+    tops = []
+    monkeypatch.setattr(judge.Judge, "look", look)
+    with pytest.raises(ts.Interrupted, match=r"interrupted after \d+ of 29 intervals") as caught:
+        ts.validation_bounds(path, X, y, X_val, y_val)
+    found = caught.value.result
+    done = int(str(caught.value).split()[2])
+    assert 5 < done < 29
+    assert np.array_equal(found.outcomes[:done], whole.outcomes[:done])
+    assert not found.outcomes[done:].any()
+    assert found.at(path.lambdas[2]) == whole.at(path.lambdas[2])
+    assert found.at(path.lambdas[-2]) == (0.0, 1.0)
+
+
+def test_bounds_end_with_their_time():
+    X, y, X_val, y_val, problem = data()
+    path = ts.solve_path(problem, ratio=0.9, n_lambdas=4)
+    with pytest.raises(OutOfTime), deadline(1e-9):
+        module.votes_over(path, problem, X, y, X_val, y_val, 3)
 
 
 def test_bad_input(tmp_path):

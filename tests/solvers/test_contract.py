@@ -376,7 +376,8 @@ def test_an_impossible_tolerance_ends(solver):
     case = make_case(2)
     with pytest.warns(ts.ConvergenceWarning):
         sol = ts.solve(case.problem, 1e-2 * case.problem.lambda_max(), tol=1e-30, solver=solver, max_iter=500)
-    assert sol.stopped_by in ("stalled", "max_iter")
+    assert sol.stopped_by in ("stalled", "max_iter", "rounding")  # by luck a computed gap may be as small
+    assert not sol.converged
     assert sol.rel_gap < 1e-13
 
 

@@ -74,6 +74,7 @@ def is_honest(problem, sol, clock):
     assert sol.gap == pytest.approx(sol.primal - sol.dual, abs=1e-9 * sol.primal)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("screening", SCREENINGS)
 @pytest.mark.parametrize("gamma", [0.05, 0.0])
 @pytest.mark.parametrize("kind", SETS)

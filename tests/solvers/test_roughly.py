@@ -36,6 +36,7 @@ def plain(problem, lam, monkeypatch, **how):
         return ts.solve(problem, lam, **how)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("kind", ["knn", "given"])
 @pytest.mark.parametrize("loss", [None, ts.Hinge()])
 @pytest.mark.parametrize(("ratio", "tol"), [(0.1, 1e-3), (1e-2, 1e-4), (1e-2, 1e-8), (1e-3, 1e-6), (1e-4, 1e-4)])

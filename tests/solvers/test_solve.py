@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import triscreen as ts
+from nightly import cases
 from oracles import as_matrix, cvxpy_optimum
 from problems import is_certified, make_case, random_metric
 
@@ -201,7 +202,7 @@ def test_a_claim_holds_even_where_a_far_pair_eats_the_digits(seed, far):
     problem = ts.Problem(X, ts.given_triplets(indices))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ts.ConvergenceWarning)
-        sol = ts.solve(problem, 0.3, max_iter=3000)
+        sol = ts.solve(problem, 0.3, max_iter=cases(300, 3000))
     if sol.converged:
         # Metrics that ignore the long direction are feasible; none of them may be better than the proof allows.
         long = (X[0] - X[6]) / np.linalg.norm(X[0] - X[6])

@@ -121,7 +121,9 @@ def test_a_smaller_set_has_its_own_points():
     assert smaller.n_points < 30
     assert np.array_equal(smaller.points, X[smaller.point_ids])
     assert np.array_equal(smaller.indices(), T.indices()[numbers])
-    assert np.array_equal(smaller.euclid(Threads(1)), T.euclid(Threads(1))[pairs])
+    # Where a pair stands among those of its point decides how its sum is ordered, hence the last digit.
+    eps = np.finfo(float).eps
+    assert np.allclose(smaller.euclid(Threads(1)), T.euclid(Threads(1))[pairs], rtol=4 * X.shape[1] * eps, atol=0.0)
     assert np.array_equal(smaller.reach(), T.reach()[pairs])
     zones = np.where(np.arange(smaller.n_triplets) == 1, 0, 2).astype(np.int8)
     again = smaller.let_go(zones, np.zeros(smaller.n_pairs), 1.0).triplets

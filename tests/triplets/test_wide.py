@@ -13,7 +13,7 @@ from triscreen.problem.rounding import Rounding
 from triscreen.triplets.pairs import WIDE, product, symmetric_product
 
 
-def make(n=500, d=WIDE + 45):
+def make(n=250, d=WIDE + 45):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), np.arange(n) % 4
     return ts.knn_triplets(X, y, 3).over(X - X.mean(axis=0)), rng

@@ -33,6 +33,20 @@ def alphas_of(problem, M, lam):
     return np.clip((1 - (dist[negative] - dist[positive])) / s, 0, 1)
 
 
+def of_own_alphas(problem, M, lam, gap):
+    """Return how far, about, gaps may lie apart whose alphas come from two computations of the same margins.
+
+    Alphas that differ by the rounding of a margin over gamma move A by as much of the sum of |H|, and the gap by no
+    more than |M - [B]_+| times that.
+    """
+    X, d = np.asarray(problem._given, dtype=float), problem.n_features
+    delta = (X[:, None] - X[None]).reshape(-1, d)
+    dist = ((delta @ M) * delta).sum(axis=1).max() if M.ndim == 2 else (delta**2 @ M).max()
+    alpha = 4 * d * np.finfo(float).eps * max(1.0, dist) / problem.loss.gamma
+    moved = alpha * problem.triplets.total_weight * 2 * np.square(delta).sum(axis=1).max()
+    return np.sqrt(2 * gap / lam) * moved
+
+
 def compare(seed, counts):
     """Compare both at a solution, at M = 0 and, where triplets are listed, with random alphas."""
     problem = make_problem(seed)[0] if seed % 3 else make_all(seed)[0]
@@ -55,7 +69,9 @@ def compare(seed, counts):
         claimed = problem.certificate(M, lam, alpha)
         proven = verifier(M, lam, alphas_of(problem, M, lam) if alpha is None else alpha)
         counts["verified"] += 1
-        if proven.gap_low > claimed.gap + claimed.rounding:
+        # Where nobody can tell the alphas, the proof takes its own.
+        apart = 0.0 if problem.triplets.lists_triplets else of_own_alphas(problem, M, lam, claimed.gap)
+        if proven.gap_low > claimed.gap + claimed.rounding + apart:
             counts[f"wrong: seed {seed}, claimed {claimed.gap!r}, proven {proven.gap_low!r}"] += 1
         # Nor is the proof much weaker than the claim, beyond the digits that a factor of M has.
         if proven.gap > 1.001 * claimed.gap + 1.1 * claimed.rounding + 1e-13 * claimed.scale:

@@ -17,6 +17,7 @@ import triscreen as ts
 from problems import make_case
 from triscreen.verification import Verifier, gaps
 from triscreen.verification.balls import high, low
+from triscreen.verification.balls import root as root_of
 
 
 def test_claims_hold_on_random_and_adversarial_problems():
@@ -34,6 +35,14 @@ def test_ends_of_balls_are_outside():
             ball = flint.arb(number.numerator) / number.denominator
             assert Fraction(low(ball)) < number < Fraction(high(ball))
             assert high(ball) - low(ball) <= 4 * np.spacing(abs(float(number))) + 1e-300
+
+
+def test_roots_of_balls_that_reach_below_zero_hold_the_root():
+    with flint.ctx.workprec(128):
+        third = flint.arb(1) / 3
+        for ball, exact in ((third * third - third * third, 0.0), (flint.arb(1e-10, 1e-9), 1e-5), (flint.arb(4), 2.0)):
+            assert low(root_of(ball)) <= exact <= high(root_of(ball))
+        assert high(root_of(flint.arb(1e-10, 1e-9))) < 4e-5
 
 
 def exact_value(h, lam, gamma, m):

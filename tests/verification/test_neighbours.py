@@ -51,6 +51,21 @@ def test_other_sets_are_refused():
         check_neighbours(X, y, ts.given_triplets(np.vstack([rows, rows[:1]])), 2, 2)
 
 
+@pytest.mark.parametrize("k", [2, None])
+def test_a_triplet_twice_and_another_one_missing_is_refused(k):
+    """Positives, negatives and the number of triplets are all right then: only the pairs of them are not."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
+    rows = ts.knn_triplets(X, y, k).indices()
+    own = np.flatnonzero(rows[:, 0] == 3)
+    rows[own[1]] = rows[own[0]]
+    rows[own[-2]] = rows[own[-1]]  # with k=2 both positives and both negatives are still there
+    with pytest.raises(ts.InputError, match="2 of their rows twice, and leave out as many"):
+        check_neighbours(X, y, ts.given_triplets(rows), k, k)
+    shuffled = rng.permutation(ts.knn_triplets(X, y, k).indices())
+    assert check_neighbours(X, y, ts.given_triplets(shuffled), k, k).anchors == 12
+
+
 def test_distances_that_rounding_cannot_tell_apart():
     """The nearer of two by less than an ulp of the squares: exact arithmetic tells, and counts what floats chose."""
     X = np.array([[0.0, 0.0], [1.0, 2.0**-30], [1.0, 2.0**-31], [-5.0, 3.0], [-5.0, 1.0]])
@@ -67,4 +82,8 @@ def test_many_points_are_refused(monkeypatch):
     X, y = some_points(1)
     monkeypatch.setattr(neighbours, "MOST", 7)
     with pytest.raises(ts.InputError, match="neighbours are looked at again for at most 7"):
+        check_neighbours(X, y, ts.knn_triplets(X, y, 1), 1, 1)
+    monkeypatch.undo()
+    monkeypatch.setattr(neighbours, "MOST_TRIPLETS", 3)
+    with pytest.raises(ts.InputError, match="they are looked at one by one, at most 3"):
         check_neighbours(X, y, ts.knn_triplets(X, y, 1), 1, 1)

@@ -9,8 +9,9 @@ import pytest
 
 import triscreen as ts
 from problems import make_case
+from triscreen.problem.units import METRIC
 from triscreen.screening.by_triplet import Screener
-from triscreen.verification import margins_in
+from triscreen.verification import margins_in, nearer_between
 
 
 def exact_margin(points, M):
@@ -83,6 +84,68 @@ def test_every_decided_comparison_is_confirmed():
                 assert high > 0 if outcome > 0 else low < 0  # no contradiction: intervals prove more than one ball
                 confirmed += low > 0 if outcome > 0 else high < 0
     assert confirmed > 200
+
+
+@pytest.mark.parametrize(("kind", "cone", "prior"), [("given", "psd", None), ("knn", "diagonal", "identity")])
+def test_every_bound_of_a_comparison_is_confirmed_between_its_lambdas(kind, cone, prior):
+    """All comparisons that are decided for every lambda between two of a path are so in exact arithmetic."""
+    case = make_case(4, n=24, m=120, kind=kind, cone=cone)
+    problem = ts.Problem(case.X, case.problem.triplets, cone=cone, prior=prior, loss=case.problem.loss)
+    path = ts.solve_path(problem, ratio=0.9, n_lambdas=5, tol=1e-7)
+    rng = np.random.default_rng(0)
+    rows = np.array([rng.choice(24, 3, replace=False) for _ in range(150)])
+    bounds, outcomes = ts.comparison_bounds(path, case.X, rows), []
+    for t in range(len(path) - 1):
+        between = path._interval(t, problem)
+        balls = between.balls
+        centers = [problem.from_core(ball.center) for ball in balls]
+        off = max(ball.doubt for ball in balls) + (0.0 if problem.prior is None else problem.prior.error)
+        units = problem.units.out(1.0, METRIC)
+        region = [square * units**2 for square in between.squares], between.k * units**2, off * units
+        for row, outcome in zip(rows, bounds.outcomes[t], strict=True):
+            if outcome:
+                assert nearer_between(case.X[row], centers, *region) == outcome
+                outcomes.append(outcome)
+    assert outcomes.count(1) > 50
+    assert outcomes.count(-1) > 50
+
+
+def test_between_two_ends_against_many_shares():
+    """What is proven holds at every share p in the ball there; and what just fails somewhere is not proven."""
+    rng, ends = np.random.default_rng(1), []
+    for trial in range(120):
+        points, F1, F2 = rng.normal(size=(3, 2)), *rng.normal(size=(2, 2, 2))
+        centers = (F1[0], F2[0]) if trial % 2 else (F1 @ F1.T, F2 @ F2.T)
+        squares, k, off = 10.0 ** rng.uniform(-5, 0, 2), float(rng.uniform(-0.05, 0.3)), float(rng.choice([0.0, 0.02]))
+        found = nearer_between(points, centers, squares, k, off)
+        margins = []
+        for p in np.linspace(0, 1, 61):
+            radius = np.sqrt(max(0.0, (1 - p) ** 2 * squares[0] + p**2 * squares[1] + p * (1 - p) * k)) + off
+            margins.append(margins_in(points, (1 - p) * centers[0] + p * centers[1], radius))
+        low, high = np.array(margins).T
+        if found:
+            assert (low > -1e-12).all() if found > 0 else (high < 1e-12).all()
+        else:
+            assert low.min() < 1e-2
+            assert high.max() > -1e-2
+        ends.append(found)
+    assert min(ends.count(value) for value in (-1, 0, 1)) > 10
+    assert nearer_between(points[[0, 1, 1]], centers, squares, k) == 0
+
+
+def test_ends_that_are_none_are_refused():
+    good = np.eye(3), (np.eye(3), np.eye(3)), (1.0, 1.0), 0.0
+    for place, value in [(0, np.eye(2)), (1, (np.eye(2), np.eye(3))), (2, (-1.0, 1.0)), (2, (1.0,)), (3, np.nan)]:
+        with pytest.raises(ts.InputError):
+            nearer_between(*good[:place], value, *good[place + 1 :])
+
+
+def test_a_norm_that_vanishes_among_large_numbers_is_still_bounded():
+    """u = v, but 128 bits cannot tell: the ends are numbers, and hold the margin 0 and little more."""
+    low, high = margins_in([[1e30, 0.0], [1e-30, 0.0], [1e-30, 0.0]], np.eye(2), 0.1)
+    assert -1e24 < low < 0 < high < 1e24
+    low, high = margins_in([[1e30, 0.0], [1e-30, 0.0], [1e-30, 0.0]], np.ones(2), 0.1)
+    assert -1e24 < low < 0 < high < 1e24
 
 
 def test_bad_regions_are_refused():

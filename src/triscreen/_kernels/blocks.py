@@ -23,7 +23,7 @@ import numpy as np
 
 from triscreen._kernels.common import LINEAR, SUMS, UNDECIDED, ZERO, compiled, inner, join, off_zone
 
-_VECTOR = 8  # numbers that a processor works on at once, at most
+_VECTOR = 4  # numbers that a processor works on at once, as compiled
 
 
 @compiled(fastmath=SUMS)
@@ -212,12 +212,12 @@ def sphere_blocks(
 
 
 @compiled()
-def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, counts, start, stop, offset):
+def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, counts, start, stop, offset):
     """What goes of the anchors start <= i < stop of a block set when its decided triplets may go.
 
-    used[p] = 1 for the pairs of undecided triplets; a triplet stays if both of its pairs do. weights: what those that
-    go in zone L give to the pairs. Added to counts: how many go in zone L, and how many (at least) go whose alpha at
-    these distances is not that of their zone.
+    used[p] = 1 for the pairs of undecided triplets; a triplet stays if both of its pairs do. Added to counts: how many
+    go in zone L; and how many (at least) are decided, going or not, whose alpha at these distances is not that of their
+    zone. ``whole`` as `sphere_blocks` leaves it. Rows of zones are looked at without branches.
     """
     inverse = 1.0 / smoothing
     n_linear = n_off = 0
@@ -225,49 +225,68 @@ def leaving_blocks(dist, ptr, split, zones, whole, smoothing, used, weights, cou
     for i in range(start, stop):
         begin, middle, end = ptr[i], split[i], ptr[i + 1]
         width = end - middle
+        far, needed = dist[middle:end], used[middle:end]
         nearest, farthest = np.inf, -np.inf
-        for n in range(middle, end):
-            used[n] = False
-            weights[n] = 0.0
-            nearest = dist[n] if dist[n] < nearest else nearest
-            farthest = dist[n] if dist[n] > farthest else farthest
-        first, needed = t, used[middle:end]
+        for n in range(width):
+            needed[n] = False
+            nearest = far[n] if far[n] < nearest else nearest
+            farthest = far[n] if far[n] > farthest else farthest
+        first = t
         for p in range(begin, middle):
+            zone, near = whole[p], dist[p]
             used[p] = False
-            if whole[p] == UNDECIDED:
-                any_here = False
-                for n in range(width):
-                    is_open = zones[t + n] == UNDECIDED
-                    any_here |= is_open
-                    needed[n] |= is_open
-                used[p] = any_here
-            t += width
-        t, all_linear = first, 0
-        for p in range(begin, middle):
-            zone, near, linear = whole[p], dist[p], 0
             if zone == LINEAR:
-                all_linear += 1
-                linear = width
+                n_linear += width
                 n_off += off_zone(farthest - near, zone, inverse)
             elif zone == ZERO:
                 n_off += off_zone(nearest - near, zone, inverse)
             else:
-                stays = used[p]
-                for n in range(middle, end):
-                    b = 1.0 - (dist[n] - near)
-                    zone = zones[t + n - middle]
-                    if not (stays & used[n]):
-                        n_off += b * inverse < 1.0 if zone == LINEAR else b > 0.0
-                        if zone == LINEAR:
-                            linear += 1
-                            weights[n] += 1.0
-            n_linear += linear
-            weights[p] = -linear
+                here, any_here = zones[t : t + width], False
+                for n in range(width):
+                    is_open = here[n] == UNDECIDED
+                    any_here |= is_open
+                    needed[n] |= is_open
+                used[p] = any_here
+                linear = off = 0
+                for n in range(width):
+                    b = 1.0 - (far[n] - near)
+                    is_linear = here[n] == LINEAR
+                    off += (is_linear & (b * inverse < 1.0)) | ((here[n] == ZERO) & (b > 0.0))
+                    linear += is_linear
+                n_linear += linear
+                n_off += off
             t += width
-        for n in range(middle, end):
-            weights[n] += all_linear
+        t = first
+        for p in range(begin, middle):
+            if used[p]:  # what stays in zone L does not go
+                here, linear = zones[t : t + width], 0
+                for n in range(width):
+                    linear += (here[n] == LINEAR) & needed[n]
+                n_linear -= linear
+            t += width
     counts[0] += n_linear
     counts[1] += n_off
+
+
+@compiled()
+def departing_blocks(dist, ptr, split, zones, smoothing, used, weights):
+    """Weights that the triplets of a block set which go in zone L give to the pairs; a triplet stays if both are used.
+
+    Returns how many go whose alpha at these distances is not that of their zone.
+    """
+    inverse = 1.0 / smoothing
+    n_off = t = 0
+    weights[:] = 0.0
+    for i in range(split.size):
+        for p in range(ptr[i], split[i]):
+            for n in range(split[i], ptr[i + 1]):
+                if zones[t] != UNDECIDED and not (used[p] and used[n]):
+                    n_off += off_zone(dist[n] - dist[p], zones[t], inverse)
+                    if zones[t] == LINEAR:
+                        weights[n] += 1.0
+                        weights[p] -= 1.0
+                t += 1
+    return n_off
 
 
 @compiled()
@@ -296,15 +315,21 @@ def narrow_blocks(ptr, split, second, used, pairs, seconds, sizes, points):
 @compiled()
 def kept_blocks(ptr, split, used, zones, norms, kept_zones, kept_norms):
     """Copy zones and norms of the triplets of a block set whose two pairs are both used."""
-    t = 0
-    place = 0
+    t = place = longest = 0
+    for i in range(split.size):
+        longest = max(longest, ptr[i + 1] - split[i])
+    columns = np.empty(longest + 1, np.int64)
     for i in range(split.size):
         width = ptr[i + 1] - split[i]
+        n_columns = 0
+        for n in range(width):
+            columns[n_columns] = n
+            n_columns += used[split[i] + n]
         for p in range(ptr[i], split[i]):
             if used[p]:
-                for n in range(width):
-                    kept_zones[place], kept_norms[place] = zones[t + n], norms[t + n]
-                    place += used[split[i] + n]
+                for k in range(n_columns):
+                    kept_zones[place + k], kept_norms[place + k] = zones[t + columns[k]], norms[t + columns[k]]
+                place += n_columns
             t += width
 
 

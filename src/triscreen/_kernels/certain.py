@@ -14,12 +14,13 @@ from math import sqrt
 
 import numpy as np
 
-from triscreen._kernels.common import compiled, inner
+from triscreen._kernels.common import SUMS, compiled, inner
 
 # The arithmetic of the test itself, relative.
 _HAIR = 1e-12
-# With more points than this that may be among the nearest, a prediction is open unless they are all of one class.
-_CROWD = 32
+# With more points than this (or twice the votes, to a limit) that may be among the nearest, a prediction is open unless
+# they are all of one class, or all of them vote.
+_CROWD, _LARGEST_CROWD = 32, 256
 
 
 @inner()
@@ -85,82 +86,117 @@ def outcome(sure, maybe, left, open_ones, y):
     return 1 if right else -1 if wrong else 0
 
 
-@compiled()
-def near_enough(inner, inner_metric, lengths, lengths_metric, own, own_metric, radius, error, n_neighbors, counts, out):
-    """Find the points that may be among the nearest of each query under any metric within radius of one; how many.
+@compiled(fastmath=SUMS)
+def near_enough(
+    inner, inner1, inner2, lengths, lengths1, lengths2, own, own1, own2, scale, copies, radius, error, n_neighbors,
+    most, counts, out,
+):  # fmt: skip
+    """Find the points that may be among the nearest of each query under any metric within radius of any between two.
 
     Parameters
     ----------
-    inner, inner_metric : arrays, shape (queries, points)
-        q'x, and that under the metric; ``lengths``, ``own`` are x'x and q'q, and so on.
+    inner, inner1, inner2 : arrays, shape (queries, points)
+        q'x, and that under each of the two metrics; ``lengths``, ``own`` are x'x and q'q, and so on.
+    scale : float
+        What the second metric, as it is here, is to be divided by.
+    copies : int array
+        How many of each point there are, or n_neighbors where there are more.
     error : float
         Of a squared distance under a metric, relative to (|x| + |q|)^2 of the longest x.
+    most : int
+        Of a query that has more than so many none are kept.
     counts, out : int arrays
         How many for each query; their numbers, one query after the other.
+
+    Returns
+    -------
+    int
+        How many in all.
     """
-    n = lengths.size
+    n, inverse = lengths.size, 1.0 / scale
     longest = sqrt(lengths.max())
-    lower, nearest = np.empty(n), np.empty(n_neighbors)
+    lower, upper, nearest = np.empty(n), np.empty(n), np.empty(n_neighbors)
     total = 0
     for q in range(own.size):
         reach = (longest + sqrt(own[q])) ** 2
-        pad = 1e-10 * reach
-        more = 16.0 * error * reach
+        more = 16.0 * error * reach + radius * 1e-10 * reach
+        mine, mine1, mine2 = own[q], own1[q], own2[q]
+        for t in range(n):
+            wide = radius * max(0.0, lengths[t] + mine - 2.0 * inner[q, t]) + more
+            d1 = lengths1[t] + mine1 - 2.0 * inner1[q, t]
+            d2 = inverse * (lengths2[t] + mine2 - 2.0 * inner2[q, t])
+            lower[t] = min(d1, d2) - wide
+            upper[t] = max(d1, d2) + wide
         nearest[:] = np.inf
         limit = np.inf
         for t in range(n):
-            wide = radius * (max(0.0, lengths[t] + own[q] - 2.0 * inner[q, t]) + pad) + more
-            dist = lengths_metric[t] + own_metric[q] - 2.0 * inner_metric[q, t]
-            lower[t] = dist - wide
-            upper = dist + wide
-            if upper < limit:
+            more_of_it = copies[t]
+            while more_of_it > 0 and upper[t] < limit:
+                more_of_it -= 1
                 k = n_neighbors - 1
-                while k > 0 and nearest[k - 1] > upper:
+                while k > 0 and nearest[k - 1] > upper[t]:
                     nearest[k] = nearest[k - 1]
                     k -= 1
-                nearest[k] = upper
+                nearest[k] = upper[t]
                 limit = nearest[n_neighbors - 1]
         begin = total
         for t in range(n):
             if lower[t] <= limit:
                 out[total] = t
                 total += 1
+        if total - begin > most:
+            total = begin
         counts[q] = total - begin
     return total
 
 
+@inner(fastmath=SUMS)
+def _apart(X, Y1, Y2, queries, Z1, Z2, t, q):
+    """Return (x'x, |x - q|^2, and that under each of two metrics) of a point and a query; Y, Z: these times Q."""
+    length = s = d1 = d2 = 0.0
+    for c in range(X.shape[1]):
+        delta = X[t, c] - queries[q, c]
+        length += X[t, c] * X[t, c]
+        s += delta * delta
+        d1 += delta * (Y1[t, c] - Z1[q, c])
+        d2 += delta * (Y2[t, c] - Z2[q, c])
+    return length, s, d1, d2
+
+
 @compiled()
 def certain_votes(
-    X, G1, G2, queries, Q1, Q2, codes, twins, wanted, ptr, candidates, n_neighbors, n_classes, balls, radius, trace,
-    error, out, kept_counts, kept,
+    X, Y1, Y2, queries, Z1, Z2, codes, twins, wanted, ptr, candidates, n_neighbors, n_classes, balls, radius, trace,
+    error, most, out, kept_counts, kept,
 ):  # fmt: skip
     """out[q] = 1 where the vote of the nearest neighbours is surely ``wanted[q]``, -1 where surely not, else 0.
 
     Parameters
     ----------
-    X, G1, G2 : arrays
-        Points, and these under the factors of the two centres; ``queries``, ``Q1``, ``Q2`` the same of those that ask.
+    X, Y1, Y2 : arrays
+        Points, and these times the two centres; ``queries``, ``Z1``, ``Z2`` the same of those that ask.
     codes, twins : int arrays
         The class of each point; points with the same number are the same point, of which the first comes first.
     ptr, candidates : int arrays
-        The points that may be among the nearest of each query, in the order of their numbers.
+        The points that may be among the nearest of each query; those that are the same in the order of their numbers.
     balls : array
         r1^2, r2^2, k, and what may be wrong with each centre.
     radius : float
         Of the largest ball around either centre.
     trace, error : float
-        Of the larger centre; of |x - y|^2, relative to (|x| + |y|)^2, and that times trace of a distance.
+        Of the larger centre, or its norm; of |x - y|^2, relative to (|x| + |y|)^2, and that times trace of a distance.
+    most : int
+        Of a query that has more than so many none are kept; one that has none is open.
     kept_counts, kept : int arrays
         Of the queries that are open: the points that may still be among the nearest (as places in ``candidates``).
     """
     dim = X.shape[1]
-    most = 0
+    room, crowd = 0, max(_CROWD, min(2 * n_neighbors, _LARGEST_CROWD))
     for q in range(wanted.size):
-        most = max(most, ptr[q + 1] - ptr[q])
-    delta = np.empty((most, dim))
-    d1, d2, s, doubt = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
-    lower, upper, middle = np.empty(most), np.empty(most), np.empty(most)
-    place, some = np.empty(most, np.int64), np.empty(most, np.int64)
+        room = max(room, ptr[q + 1] - ptr[q])
+    delta = np.empty((room, dim))
+    d1, d2, s, doubt = np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    lower, upper, middle = np.empty(room), np.empty(room), np.empty(room)
+    place, some = np.empty(room, np.int64), np.empty(room, np.int64)
     nearest = np.empty(n_neighbors)
     sure, maybe = np.empty(n_classes, np.int64), np.empty(n_classes, np.int64)
     total = 0
@@ -170,19 +206,19 @@ def certain_votes(
             own += queries[q, c] * queries[q, c]
         nearest[:] = np.inf
         count = ptr[q + 1] - ptr[q]
+        if count == 0:
+            out[q] = kept_counts[q] = 0
+            continue
         for i in range(count):
             t = candidates[ptr[q] + i]
-            s[i] = length = d1[i] = d2[i] = 0.0
-            for c in range(dim):
-                s[i] += (X[t, c] - queries[q, c]) ** 2
-                length += X[t, c] * X[t, c]
-            for c in range(G1.shape[1]):
-                d1[i] += (G1[t, c] - Q1[q, c]) ** 2
-            for c in range(G2.shape[1]):
-                d2[i] += (G2[t, c] - Q2[q, c]) ** 2
-            doubt[i] = error * (sqrt(own) + sqrt(length)) ** 2
-            away = radius * s[i] * (1.0 + 1e-9) + (trace + radius) * doubt[i]
-            lower[i], upper[i] = min(d1[i], d2[i]) - away, max(d1[i], d2[i]) + away
+            if i > 0 and twins[t] == twins[candidates[ptr[q] + i - 1]]:
+                j = i - 1
+                s[i], d1[i], d2[i], doubt[i], lower[i], upper[i] = s[j], d1[j], d2[j], doubt[j], lower[j], upper[j]
+            else:
+                length, s[i], d1[i], d2[i] = _apart(X, Y1, Y2, queries, Z1, Z2, t, q)
+                doubt[i] = error * (sqrt(own) + sqrt(length)) ** 2
+                away = radius * s[i] * (1.0 + 1e-9) + (trace + radius) * doubt[i]
+                lower[i], upper[i] = min(d1[i], d2[i]) - away, max(d1[i], d2[i]) + away
             if upper[i] < nearest[n_neighbors - 1]:
                 j = n_neighbors - 1
                 while j > 0 and nearest[j - 1] > upper[i]:
@@ -210,7 +246,7 @@ def certain_votes(
         for j in range(m):
             b = order[j]
             nearer, i = 0, 0
-            while i < left and nearer < n_neighbors and left <= _CROWD:
+            while n_neighbors <= left <= crowd and i < left and nearer < n_neighbors:
                 nearer += _comes_first(
                     order[i], b, i, j, delta, d1, d2, s, doubt, lower, upper, some, twins, trace, balls
                 )
@@ -224,7 +260,7 @@ def certain_votes(
         y = wanted[q]
         if single:
             out[q] = 1 if codes[some[order[0]]] == y else -1
-        elif left > _CROWD:
+        elif left > crowd and left > n_neighbors:
             out[q] = 0
         else:
             sure[:] = 0
@@ -232,8 +268,8 @@ def certain_votes(
             votes, open_ones = n_neighbors, 0
             for i in range(left):
                 a = order[i]
-                others = i  # those before it are not surely farther
-                for j in range(i + 1, left):
+                others = i if left > n_neighbors else 0  # those before it are not surely farther
+                for j in range(i + 1, left if left > n_neighbors else 0):
                     others += not _comes_first(
                         a, order[j], i, j, delta, d1, d2, s, doubt, lower, upper, some, twins, trace, balls
                     )
@@ -247,7 +283,7 @@ def certain_votes(
                     open_ones += 1
             out[q] = outcome(sure, maybe, votes, open_ones, y)
         kept_counts[q] = 0
-        if out[q] == 0:
+        if out[q] == 0 and left <= most:
             kept_counts[q] = left
             chosen = np.sort(place[order[:left]])
             for i in range(left):
@@ -257,7 +293,7 @@ def certain_votes(
 
 
 @compiled()
-def certain_comparisons(X, G1, G2, rows, twins, balls, trace, error, out):
+def certain_comparisons(X, Y1, Y2, rows, twins, balls, trace, error, out):
     """out[t] = 1 where "a is closer to b than to c" is surely so, -1 where surely not, else 0."""
     s1, s2, k, off1, off2 = balls
     dim = X.shape[1]
@@ -273,13 +309,11 @@ def certain_comparisons(X, G1, G2, rows, twins, balls, trace, error, out):
             s += u * u
             other += v * v
             dot += u * v
+            d1 += u * (Y1[b, j] - Y1[a, j])
+            d2 += u * (Y2[b, j] - Y2[a, j])
+            e1 += v * (Y1[c, j] - Y1[a, j])
+            e2 += v * (Y2[c, j] - Y2[a, j])
             length = max(length, max(abs(X[a, j]), max(abs(X[b, j]), abs(X[c, j]))))
-        for j in range(G1.shape[1]):
-            d1 += (G1[b, j] - G1[a, j]) ** 2
-            e1 += (G1[c, j] - G1[a, j]) ** 2
-        for j in range(G2.shape[1]):
-            d2 += (G2[b, j] - G2[a, j]) ** 2
-            e2 += (G2[c, j] - G2[a, j]) ** 2
         off = 8.0 * error * dim * length * length
         if _nearer(d1, d2, e1, e2, s, other, dot, off, trace, s1, s2, k, off1, off2):
             out[t] = 1

@@ -2,7 +2,7 @@
 
 A file is a zip archive. Its first member, ``header.json``, is
 
-    {"format": "triscreen", "version": 4, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
+    {"format": "triscreen", "version": 5, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
 
 and each array follows as ``name.npy``, so ``np.load(file)[name]`` reads it without triscreen. JSON has no infinity and
 no NaN: such a float is the object {"$float": "inf"}, "-inf" or "nan"; keys that begin with $ are kept for rules like
@@ -11,7 +11,8 @@ depend on the version of zlib, and the checksum of a member is the checksum of i
 than the file, and sizes are compared before anything is read. Nothing is ever pickled.
 
 Version 1 is the same but for checkpoints, whose entries were bound to nothing (`triscreen._utils.checkpoint`); version
-2 knew no priors, which paths and solutions have from 3 on; paths have a recipe from 4 on. All are read for ever.
+2 knew no priors, which paths and solutions have from 3 on; paths have a recipe from 4 on; 5 has classifiers, and steps
+of scikit-learn in pipelines. All are read for ever.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from triscreen.errors import InputError
 
 __all__ = ["fingerprint", "read", "replacing", "target", "write"]
 
-VERSION = 4
+VERSION = 5
 _HEADER = "header.json"
 _LONGEST_HEADER = 2**28  # bytes
 _LONGEST_NPY_HEADER = 2**16
@@ -233,6 +234,25 @@ def read_npy(stream, size, most=math.inf):
     Memory is asked for only when that is known, so a file cannot ask for more than its own size; nor for more than
     ``most``, with 8 bytes for each number whatever its type, as data are kept.
     """
+    shape, fortran, dtype, _ = _npy_header(stream, size)
+    needed = max(size, 8 * math.prod(shape))
+    if needed > most:
+        raise ValueError(f"it would take {needed:,} bytes, and at most {most:,} are taken; use np.savez")
+    flat = np.empty(math.prod(shape), dtype)
+    _read_into(stream, memoryview(flat.view(np.uint8) if flat.nbytes else b""))
+    return flat.reshape(shape[::-1]).transpose() if fortran else flat.reshape(shape)
+
+
+def map_npy(stream, size):
+    """Return the array of an npy file of so many bytes as one that stays on the disk, read-only; as `read_npy`."""
+    shape, fortran, dtype, begin = _npy_header(stream, size)
+    if not math.prod(shape):
+        return np.empty(shape, dtype)
+    return np.memmap(stream, dtype, "r", begin, shape, "F" if fortran else "C")
+
+
+def _npy_header(stream, size):
+    """Return (shape, is it in Fortran's order, type, bytes of the header) of an npy file of so many bytes."""
     begin = stream.read(12)
     width = 2 if begin[6:7] == b"\x01" else 4
     length = int.from_bytes(begin[8 : 8 + width], "little")
@@ -250,12 +270,7 @@ def read_npy(stream, size, most=math.inf):
     count = math.prod(shape)
     if count < 0 or dtype.itemsize == 0 or len(header) + count * dtype.itemsize != size:
         raise ValueError(f"an array of shape {shape} and type {dtype} does not take {size:,} bytes")
-    needed = max(size, 8 * count)
-    if needed > most:
-        raise ValueError(f"it would take {needed:,} bytes, and at most {most:,} are taken; use np.savez")
-    flat = np.empty(count, dtype)
-    _read_into(stream, memoryview(flat.view(np.uint8) if flat.nbytes else b""))
-    return flat.reshape(shape[::-1]).transpose() if fortran else flat.reshape(shape)
+    return shape, fortran, dtype, len(header)
 
 
 def fingerprint(*arrays):

@@ -190,7 +190,7 @@ def _told(state):
     if isinstance(state, str | float):
         return state if isinstance(state, str) else ""
     rate = getattr(state, "screening_rate", None)
-    return f"lambda {state.lam:.3g} gap {state.rel_gap:.1e}" + ("" if rate is None else f" screened {rate:.1%}")
+    return f"lambda {state.lam:.3g} gap {state.rel_gap:.1e}" + ("" if rate is None else f" left out {rate:.1%}")
 
 
 class _Lines:

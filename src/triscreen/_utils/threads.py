@@ -34,6 +34,7 @@ _WORTH_IT = 0.85
 
 # Elementary operations that one chunk may have: about half a second.
 LONGEST = 1_000_000_000
+WORK = 400_000  # elementary operations of a chunk: about 0.2 ms
 
 _limit = contextvars.ContextVar("limit", default=None)  # when the time of this thread's work is over
 _here = threading.local()  # .run: what the chunk at work on this thread belongs to
@@ -315,4 +316,4 @@ def count_chunks(n, work, most=None):
     """
     if most is None:
         most = max(64, n * work / LONGEST)
-    return int(max(1, min(most, n, n * work / 400_000)))
+    return int(max(1, min(most, n, n * work / WORK)))

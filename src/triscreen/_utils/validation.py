@@ -7,17 +7,12 @@ import numbers
 
 import numpy as np
 
+from triscreen._utils.words import shortened
 from triscreen.errors import InputError
 
 # |x|^4 must neither overflow nor vanish in float64; data outside this range is a mistake of units.
 _LARGEST, _SMALLEST = 1e70, 1e-70
 _AT_ONCE = 1 << 20  # numbers that are looked at at a time
-
-
-def shortened(value):
-    """What an argument was, in a few words."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def as_numbers(values, name, narrow=False):
@@ -59,7 +54,7 @@ def as_points(X, name="X", narrow=False):
     if X.shape[1] < 1:
         raise InputError(f"{name} has shape {X.shape}: at least one feature is needed")
     X = np.ascontiguousarray(X)
-    for rows in _blocks(X):
+    for rows in blocks_of_rows(X):
         good = np.isfinite(X[rows])
         if not good.all():
             row, col = np.argwhere(~good)[0]
@@ -70,7 +65,7 @@ def as_points(X, name="X", narrow=False):
 
 def check_scale(X, name):
     """Return X, or refuse a scale that float64 has no lambda for."""
-    largest = max((float(np.abs(X[rows]).max(initial=0.0)) for rows in _blocks(X)), default=0.0)
+    largest = max((float(np.abs(X[rows]).max(initial=0.0)) for rows in blocks_of_rows(X)), default=0.0)
     if largest > _LARGEST or 0 < largest < _SMALLEST:
         raise InputError(
             f"{name} has a largest magnitude of {largest:.3g}: rescale it to lie between {_SMALLEST} and {_LARGEST}"
@@ -78,7 +73,7 @@ def check_scale(X, name):
     return X
 
 
-def _blocks(X):
+def blocks_of_rows(X):
     """Cut rows into slices of a few megabytes: what is computed from all of X at once is as large as X."""
     rows = max(1, _AT_ONCE // max(1, X[:1].size))
     return (slice(start, start + rows) for start in range(0, len(X), rows))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from triscreen import __version__
-from triscreen.cli import apply, bench, learn, show
+from triscreen.cli import apply, bench, elsewhere, learn, show
 from triscreen.cli.verify import verify
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ def _main(
 
 
 for command in (
-    show.demo, learn.path, learn.fit, apply.transform, apply.evaluate, show.report, verify, bench.bench, show.info,
+    show.demo, learn.path, learn.fit, elsewhere.predict, apply.transform, apply.evaluate, elsewhere.export, show.report,
+    verify, bench.bench, show.info,
 ):  # fmt: skip
     app.command()(command)

@@ -11,46 +11,58 @@ from typing import Annotated
 
 import typer
 
-from triscreen.cli.common import about, answer, command, from_file, read, say, table
+from triscreen.cli.common import about, answer, command, how_to_read, say, table
+from triscreen.cli.made import compared
+from triscreen.cli.model import Lam, ModelOrPath, mapped, parts_of, points_of
 from triscreen.cli.options import (
+    Absent,
     Comparisons,
     Data,
     Debug,
+    Decimal,
     Drop,
     Header,
     Json,
+    Keep,
     Label,
     Names,
     Quiet,
+    Sign,
     refuse_idle,
 )
 from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
 
-_LARGEST = 1e70  # as for learning: squares of distances must not overflow
 Model = Annotated[Path, typer.Argument(help="A file that triscreen fit has written.", show_default=False)]
 
 
 @command
 def transform(
-    model: Model,
+    model: ModelOrPath,
     data: Data,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="CSV or npy file; by default CSV on stdout.", show_default=False),
     ] = None,
+    lam: Lam = None,
     components: Annotated[
         int | None, typer.Option(help="The most important so many directions only.", show_default=False)
     ] = None,
     label: Label = None,
     drop: Drop = [],  # noqa: B006
+    keep: Keep = [],  # noqa: B006
     header: Header = None,
+    missing: Absent = None,
+    decimal: Sign = Decimal.point,
     debug: Debug = False,
 ):
     """Map points to where Euclidean distance is the learned one, the most important direction first.
 
     Points are scaled as for fit. Labels become the last column of a CSV: those of a column that is named (--label),
-    under its name and whatever it holds, and those that the data keep apart from the features.
+    under its name and whatever it holds, and those that the data keep apart from the features. Columns that --keep
+    names come first, as they are. Categories, dates and medians are those of fit.
+
+    Of a path (triscreen path) it is the metric at one lambda, by default the one of the lowest held-out error.
 
     Example: triscreen transform wine.model wine -o wine.csv
     """
@@ -60,18 +72,23 @@ def transform(
     from triscreen.datasets.text import escaped
 
     check_files({"model": model, "data": data}, {"output": output})
-    scaling, metric = _load(model)
+    scaling, metric = parts_of(model, lam, paths=True, numbers=True)
     if components is not None and not 1 <= components <= len(metric.components_):
         raise InputError(f"components={components}: the model has {len(metric.components_)} directions")
-    points = _points(data, scaling, label, drop, header, labelled=False)
-    Z = metric.transform(scaling.transform(points.X))[:, :components]
+    if keep and output is not None and output.suffix == ".npy":
+        raise InputError(f"keep={keep[0]!r}: an npy file holds numbers only, write a CSV to carry columns along")
+    points = points_of(
+        data, scaling, how_to_read(label, drop, header, missing, decimal=decimal, keep=keep), labelled=False
+    )
+    Z = mapped(scaling, metric, points.X, components)
     if output is not None and output.suffix == ".npy":
         with replacing(output) as stream:
             np.save(stream, Z)
         return
     labels = None if points.y is None else [escaped(label) for label in points.y.tolist()]
     with nullcontext(sys.stdout.buffer) if output is None else replacing(output) as stream:
-        _write_csv(stream, Z, labels, points.label_name and escaped(points.label_name))
+        kept = {escaped(title): [escaped(cell) for cell in cells] for title, cells in points.kept.items()}
+        _write_csv(stream, Z, labels, points.label_name and escaped(points.label_name), kept)
 
 
 @command
@@ -84,35 +101,49 @@ def evaluate(
         typer.Option(help="Points that classify those of DATA; by default the others of DATA.", show_default=False),
     ] = None,
     neighbors: Annotated[int, typer.Option(help="Neighbours that vote.", min=1)] = 3,
+    retrieval: Annotated[
+        bool, typer.Option("--retrieval", help="Judge it as a search: points of the same label are to be found.")
+    ] = False,
+    at: Annotated[
+        list[int], typer.Option(help="Of a search, how many of the nearest count; can be given again.", min=1)
+    ] = [1, 5, 10],  # noqa: B006
     comparisons: Comparisons = None,
     names: Names = None,
     label: Label = None,
     drop: Drop = [],  # noqa: B006
     header: Header = None,
+    missing: Absent = None,
+    decimal: Sign = Decimal.point,
     json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ):
     """Compare the error of the nearest neighbours before (scaled Euclid) and after; leave-one-out without --train.
 
-    With --comparisons: the share that each has in the right order. On what the model was learned from, expect the
-    error after to be too good; hold something out.
+    With --comparisons: the share that each has in the right order. With --retrieval: precision, recall, nDCG and mean
+    reciprocal rank of a search, each point looking among the others, or DATA among the points of --train. On what the
+    model was learned from, expect what comes after to be too good; hold something out.
 
     Example: triscreen evaluate wine.model wine
     """
     refuse_idle(ctx)
-    scaling, metric = _load(model)
-    choice = {"label": label, "drop": drop, "header": header}
+    scaling, metric = parts_of(model)
+    choice = how_to_read(label, drop, header, missing, decimal=decimal)
     if comparisons is not None:
-        points = _points(data, scaling, **choice, labelled=False, names=names)
+        points = points_of(data, scaling, choice, labelled=False, names=names)
         text, before, after, told = _judge_by_comparisons(points, comparisons, scaling, metric)
         if told["n_learned_from"] and not quiet:
             say(
                 f"{told['n_learned_from']:,} of these {told['n_comparisons']:,} comparisons are among those that the "
                 "model was learned from: they flatter it, judge it by others"
             )
+    elif retrieval:
+        points, known = _judged(data, train, scaling, choice, quiet=quiet)
+        if known is None and not quiet:
+            say("points that the model was learned from flatter it: judge it by others, with --train")
+        return _judge_search(points, known, scaling, metric, at, json)
     else:
-        points, known = _judged(data, train, scaling, **choice, quiet=quiet)
+        points, known = _judged(data, train, scaling, choice, quiet=quiet)
         text, before, after, told = _judge_by_neighbours(points, known, scaling, metric, neighbors)
         if known is None and not quiet:
             say("points that the model was learned from flatter it: judge it by others, with --train")
@@ -127,11 +158,10 @@ def _judge_by_comparisons(points, comparisons, scaling, metric):
     """Return (what it is, share in the right order before and after, all of it for machines)."""
     import numpy as np
 
-    from triscreen.datasets import read_comparisons
     from triscreen.datasets.seals import seals
     from triscreen.selection import comparison_error
 
-    rows = read_comparisons(comparisons, points.row_names, len(points.X))
+    rows = compared(comparisons, points)
     Z = scaling.transform(points.X)
     before, after = 1 - comparison_error(Z, rows), 1 - comparison_error(metric.transform(Z), rows)
     known = np.isin(seals(points.X, rows), getattr(metric, "seals_", ()))
@@ -144,16 +174,16 @@ def _judge_by_comparisons(points, comparisons, scaling, metric):
     return f"share of {len(rows):,} comparisons in the right order", before, after, told
 
 
-def _judged(data, train, scaling, **choice):
+def _judged(data, train, scaling, choice, quiet):
     """Return (the points to classify, those that classify them, or None: the others)."""
     if train == data:
         raise InputError(f"train={train!r} is the data itself: without --train each point is classified by the others")
-    points = _points(data, scaling, **choice, labelled=True)
+    points = points_of(data, scaling, choice, labelled=True, quiet=quiet)
     if train is None:
         if len(points.X) < 2:
             raise InputError(f"source={points.name!r} has one point only: without --train others have to classify it")
         return points, None
-    known = _points(train, scaling, **choice, labelled=True)
+    known = points_of(train, scaling, choice, labelled=True, quiet=quiet)
     if known.y.dtype.kind != points.y.dtype.kind:
         raise InputError(f"train={train!r} has labels of another type than data={data!r}: both text, or both numbers")
     return points, known
@@ -177,64 +207,38 @@ def _judge_by_neighbours(points, known, scaling, metric, k):
     return text, before, after, told
 
 
-def _load(file):
-    """Return (scaling, metric) of a model."""
-    import numpy as np
+def _judge_search(points, known, scaling, metric, sizes, json):
+    """Print what a search finds before and after."""
+    from triscreen.selection.retrieval import retrieval_scores
 
-    import triscreen as ts
-
-    with from_file(file, "model"):
-        found = ts.load(file)
-        if isinstance(found, ts.Path):
-            raise InputError(f"model={str(file)!r} holds a path: a model is needed, make one with triscreen fit")
-        steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
-        if not hasattr(steps[-1], "components_"):
-            raise InputError(f"model={str(file)!r} is not fitted: make one with triscreen fit")
-        metric, d = steps[-1], steps[-1].n_features_in_
-        scaling = steps[0] if len(steps) == 2 else ts.Scaling("none").fit(np.zeros((2, d)))
-        names = getattr(scaling, "feature_names_in_", None)
-        if len(metric.components_) > d or scaling.n_features_in_ != d or (names is not None and len(names) != d):
-            raise ValueError("its parts do not fit together")
-        for array, shape in ((metric.components_, (len(metric.components_), d)),
-                             (scaling.shift_, (d,)), (scaling.factor_, (d,))):  # fmt: skip
-            if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-                raise ValueError("its numbers are not those of a metric")
-    return scaling, metric
+    corpus = points if known is None else known
+    queries = () if known is None else (scaling.transform(points.X), points.y)
+    with about(points.name):
+        told = retrieval_scores(scaling.transform(corpus.X), corpus.y, *queries, metric=metric, k=sizes)
+    if json:
+        answer(told)
+        return
+    without = f"; {told['n_without']:,} more have none of their label to find" if told["n_without"] else ""
+    print(f"{told['n_queries']:,} queries among {len(corpus.X):,} points{without}")
+    shares = {name: "-" if share is None else f"{share:+.1%}" for name, share in told["headroom"].items()}
+    rows = [
+        [name, *(f"{told[part][name]:.4f}" for part in ("before", "after", "most")), shares[name]]
+        for name in told["before"]
+    ]
+    table(["", "before", "after", "most", "of the headroom"], rows)
 
 
-def _points(data, scaling, label, drop, header, **more):
-    """Return points with the features of a model, by name where both have names."""
-    import numpy as np
-
-    from triscreen.datasets.table import place
-
-    features = getattr(scaling, "feature_names_in_", None)
-    points = read(data, label=label, drop=drop, header=header, n_features=scaling.n_features_in_,
-                  features=None if features is None else list(features), **more)  # fmt: skip
-    if points.X.shape[1] != scaling.n_features_in_:
-        raise InputError(
-            f"source={points.name!r} has {points.X.shape[1]} features: the model was learned from "
-            f"{scaling.n_features_in_}; name a column of labels with --label, leave others out with --drop"
-        )
-    with np.errstate(over="ignore"):
-        largest = np.abs(scaling.transform(points.X)).max(axis=0)
-    if not (largest < _LARGEST).all():
-        column = int(np.argmin(largest < _LARGEST))
-        raise InputError(
-            f"source={points.name!r}, {place(column, points.feature_names)}: a value is {largest[column]:.2g} when "
-            f"scaled as for fit, it must be smaller than {_LARGEST:.0e}"
-        )
-    return points
-
-
-def _write_csv(stream, Z, labels, title):
-    """Write rows to a stream of bytes, in UTF-8 whatever the locale."""
+def _write_csv(stream, Z, labels, title, kept):
+    """Write rows to a stream of bytes, in UTF-8 whatever the locale: columns that are kept, coordinates, labels."""
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
     try:
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([f"z{number}" for number in range(Z.shape[1])] + ([] if labels is None else [title or "label"]))
-        last = [[]] * len(Z) if labels is None else [[label] for label in labels]
-        writer.writerows([*row, *label] for row, label in zip(Z.tolist(), last, strict=True))
+        writer.writerow(
+            [*kept, *(f"z{number}" for number in range(Z.shape[1]))] + [title or "label"] * (labels is not None)
+        )
+        first = zip(*kept.values(), strict=True) if kept else [()] * len(Z)
+        last = [()] * len(Z) if labels is None else zip(labels, strict=True)
+        writer.writerows([*some, *row, *label] for some, row, label in zip(first, Z.tolist(), last, strict=True))
         text.flush()
     finally:
         text.detach()

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 import typer
 
 from triscreen._utils.progress import in_lines
-from triscreen._utils.validation import as_positive
 from triscreen.cli import signals
 from triscreen.errors import (
     ClusterError,
@@ -138,6 +137,8 @@ class Clock:
     """The seconds that a command may take, from now on; None: as many as it likes."""
 
     def __init__(self, max_seconds):
+        from triscreen._utils.validation import as_positive
+
         self.limit, self.begin = as_positive(max_seconds, "max_seconds", none="no limit"), time.perf_counter()
 
     def spent(self):
@@ -246,21 +247,49 @@ def as_utf8(word):
         return word
 
 
+def file_of(names):
+    """Return the file that --names is, or None where it is a column."""
+    return names if names is not None and os.path.isfile(names) else None
+
+
+def how_to_read(label, drop, header, missing=None, categories=(), dates=(), decimal=None, keep=()):
+    """Return the options of a command that say how a table is read, as `read` takes them."""
+    return {
+        "label": as_utf8(label),
+        "drop": [as_utf8(column) for column in drop],
+        "header": header,
+        "missing": None if missing is None else missing.value,
+        "categories": [as_utf8(column) for column in categories],
+        "dates": [as_utf8(column) for column in dates],
+        "decimal": "." if decimal is None else decimal.value,
+        "keep": [as_utf8(column) for column in keep],
+    }
+
+
 def read(source, quiet=False, **choice):
     """Return the points of a source, and say on stderr which column was taken for the labels if nobody said so."""
     from triscreen.datasets import read_points
-    from triscreen.datasets.table import look_like_ids
+    from triscreen.datasets.points import look_like_codes, look_like_ids, wide_categories
 
-    for name in ("label", "names"):
-        choice[name] = as_utf8(choice.get(name))
-    choice["drop"] = [as_utf8(column) for column in choice.get("drop", ())]
+    choice["names"] = as_utf8(choice.get("names"))
     points = read_points(source, **choice)
     guessed = points.label is not None and choice.get("label") is None and points.label.startswith("column")
     if guessed and not quiet:
         say(f"labels are {points.label} of {points.name} (--label takes another)")
+    if points.rows is not None and not quiet:
+        say(f"{points.n_rows - len(points.rows):,} of {points.n_rows:,} rows of {points.name} lack a value: left out")
     for title in look_like_ids(points) if choice.get("features") is None else ():  # a model knows what it wants
         text = f"column {title!r} of {points.name} tells rows apart, but is taken for a feature"
         say(f"{text}: --drop {title} leaves it out", "warning")
+    for title in look_like_codes(points) if choice.get("features") is None else ():
+        text = f"column {title!r} of {points.name} looks like codes, but is taken for a measurement"
+        say(f"{text}: --categories {title} takes each code for itself, --drop {title} leaves it out", "warning")
+    for title, n in wide_categories(points) if choice.get("features") is None else ():
+        which = "a column" if title is None else f"column {title!r}"
+        say(
+            f"{which} of {points.name} becomes {n} features, one for each value: the more features, the longer",
+            "warning",
+        )
     return points
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from math import log, sqrt
 
 from triscreen.cli.common import answer, in_words
 
@@ -12,8 +13,10 @@ _SCORE = 0.6
 _LAMBDAS = (4, 8)  # of a path in a cross-validation
 # Passes, measured on tables of 4 to 384 features: of one lambda, of the look at held-out data before it, and of a path
 # in a fold. tests/cli/test_dry_run.py holds them to what happens.
-_SINGLE, _LOOKING, _FOLD = (12, 108), (32, 288), (8, 40)
+_SINGLE, _FOLD = (12, 108), (8, 40)
 _RATIOS = (2, 7)  # that held-out data are asked about
+# Of a path of ratio 0.9; of the maps of its report, which solve some lambdas again.
+_PATH, _MAPS = (130, 1150), (160, 1440)
 _SHOWN = (30, 60)  # lambdas of a path that errors are shown for
 # Seconds to load what is compiled, and those of a lambda however small the problem.
 _START, _STEP = (1.0, 4.0), (0.01, 0.04)
@@ -41,23 +44,30 @@ class Plan:
         ]
 
 
-def plan_of_path(test_share):
-    """Return what a path does; the points that are held out are scored along it."""
-    return Plan((100, 150), (130, 1150), 1.0, tuple(n * test_share / (1 - test_share) for n in _SHOWN), kept=150)
+def plan_of_path(test_share, ratio=0.9, n_lambdas=None, maps=False):
+    """Return what a path does; the points that are held out are scored along it; maps: are those of a report made?
+
+    Twice as many lambdas take some 1.4 times as many passes: each begins nearer to its end. n_lambdas leaves some out.
+    """
+    times = log(0.9) / log(ratio) if 0 < ratio < 1 else 1.0
+    natural = 100 * times, 150 * times
+    lambdas = natural if n_lambdas is None else tuple(min(n, n_lambdas) for n in natural)
+    passes = [n * sqrt(times) * some / most for n, some, most in zip(_PATH, lambdas, natural, strict=True)]
+    if maps:
+        passes = [n + more for n, more in zip(passes, _MAPS, strict=True)]
+    scores = tuple(min(n, some) * test_share / (1 - test_share) for n, some in zip(_SHOWN, lambdas, strict=True))
+    return Plan(lambdas, tuple(map(round, passes)), 1.0, scores, kept=round(lambdas[1]))
 
 
-def plan_of_fit(single, cv, rounds, starts=1, repeats=1, looks=False):
+def plan_of_fit(single, cv, rounds, starts=1, repeats=1, walks=0):
     """Return what a fit does: for one lambda, or paths in folds and over all points, at first with one search for all.
 
-    A fold has a share 1 - 1/cv of the points, and scores the others; all that may be repeated. looks: is the one lambda
-    chosen by held-out data?
+    A fold has a share 1 - 1/cv of the points, and scores the others; all that may be repeated. walks: of comparisons,
+    how many walks down look for the one lambda; `passes_of_comparisons` has their passes.
     """
     if single:
         passes = tuple(n * rounds for n in _SINGLE)
-        if not looks:
-            return Plan((rounds, rounds), passes, rounds, (0.0, 0.0))
-        passes = tuple(n + more for n, more in zip(passes, _LOOKING, strict=True))
-        return Plan(tuple(rounds + n for n in _RATIOS), passes, rounds + 0.8, tuple(n / 5 for n in _RATIOS))
+        return Plan(tuple(rounds + n * walks for n in _RATIOS), passes, rounds, (0.0, 0.0))
     staying, paths = 1 - 1 / cv, (starts + 2 * (rounds - 1)) * cv * repeats + 1
     return Plan(
         tuple(n * paths for n in _LAMBDAS),
@@ -66,6 +76,47 @@ def plan_of_fit(single, cv, rounds, starts=1, repeats=1, looks=False):
         tuple(n * rounds * staying * repeats for n in _LAMBDAS),
         kept=_LAMBDAS[1],
     )
+
+
+def one_lambda(lam, lam_ratio, cv, dim):
+    """Return (share of lambda_max or None, lambda or None, walks that look for it) of a fit by comparisons."""
+    from triscreen.estimators.choosing import FEW, PLAIN
+
+    if lam is not None or lam_ratio is not None:
+        return lam_ratio, lam, 0
+    walks = cv or (1 if dim > FEW else 0)
+    return (None if walks else PLAIN), None, walks
+
+
+def passes_of_comparisons(n, dim, ratio, walks=0):
+    """Return the passes of one lambda for n comparisons, from a third to three times of what is likely.
+
+    A metric has d (d + 1) / 2 unknowns. Where comparisons are fewer than that, some metric has them all right with any
+    margin, lambda alone holds it back, and passes grow like 1 / lambda: 150 comparisons of points with 40 features took
+    27 passes at 0.3 lambda_max, and 23,745 at 0.001. The more comparisons there are to an unknown, the fewer; and the
+    smaller is the lambda that held-out comparisons choose (ratio=None). Constants: 60 fits of 5 to 80 features, 0.2 to
+    90 comparisons to an unknown, and 11 for which held-out comparisons chose; the tests have others.
+
+    walks: down from the top, on a part, until held-out comparisons say stop: one for each fold, or one in all.
+    """
+    share = n / (dim * (dim + 1) / 2)
+    ratio = min(max(0.03 / share**2, 0.003), 0.3) if ratio is None else ratio
+    likely = 20 + 1.6 * share ** (-1.3 if share < 1 else -1.5) * ratio**-1.1 * (min(dim, 40) / 30) ** 0.8
+    likely += walks * (0.2 * likely if walks == 1 else 40 + 0.7 * likely)  # with folds a walk goes on a step longer
+    low = max(6, round(likely / 3))
+    return low, 9 * low
+
+
+def _dimension(points):
+    """Return the number of features, less where few directions have most of the variance.
+
+    The geometric mean of d and tr(C)^2 / tr(C^2), which is d where all directions have the same variance.
+    """
+    import numpy as np
+
+    C = np.cov(points, rowvar=False).reshape(points.shape[1], -1)
+    squares = float((C * C).sum())
+    return float(np.sqrt(points.shape[1] * (np.trace(C) ** 2 / squares if squares > 0 else 1.0)))
 
 
 def _resident():
@@ -77,8 +128,11 @@ def _resident():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json, prior=False):
-    """Print what a command takes; prior: is there a metric to begin with?"""
+def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json, prior=False, compared=None):
+    """Print what a command takes; prior: is there a metric to begin with?
+
+    compared: what `one_lambda` says of a fit by comparisons.
+    """
     import numpy as np
 
     from triscreen.problem import Problem
@@ -93,7 +147,13 @@ def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json, prior=False):
     N = (
         (np.ones(dim) if cone == "diagonal" else np.eye(dim)) / size**2 if prior and size > 0 else None
     )  # like any other
-    found = Problem(data.X, T, loss_of(gamma), cone, **limits, prior=N).estimate()
+    problem = Problem(data.X, T, loss_of(gamma), cone, **limits, prior=N)
+    found = problem.estimate()
+    if compared is not None and cone == "psd":
+        ratio, lam, walks = compared
+        ratio = ratio if lam is None else lam / max(problem.lambda_max(), 1e-300)
+        ratio = None if ratio is None else min(ratio, 1.0)
+        plan = replace(plan, passes=passes_of_comparisons(len(data.rows), _dimension(problem.points), ratio, walks))
     found = replace(found, bytes=found.bytes + plan.kept * found.bytes_per_lambda, bytes_per_lambda=0)
     a_search = 0.0
     if data.rows is None and (plan.searches or any(plan.scores)):

@@ -10,14 +10,18 @@ import typer
 
 from triscreen._utils.progress import progress, silent
 from triscreen.cli.clusters import client_on, problem_on
-from triscreen.cli.common import Clock, about, answer, as_bytes, command, say, values
-from triscreen.cli.estimate import estimate, plan_of_fit, plan_of_path
-from triscreen.cli.made import Made, hold_out, make_problem, read_data, validation
+from triscreen.cli.common import Clock, about, answer, as_bytes, command, file_of, how_to_read, say, values
+from triscreen.cli.estimate import estimate, one_lambda, plan_of_fit, plan_of_path
+from triscreen.cli.made import Made, fit_scaling, hold_out, make_problem, names_of, put, read_data, validation
 from triscreen.cli.options import (
+    Absent,
+    Categories,
     Comparisons,
     Cone,
     Data,
+    Dates,
     Debug,
+    Decimal,
     Drop,
     Header,
     Json,
@@ -26,12 +30,16 @@ from triscreen.cli.options import (
     Quiet,
     Scale,
     Scheduler,
+    Sign,
+    Suspects,
     Triplets,
     Workers,
+    as_typed,
     refuse_idle,
 )
 from triscreen.cli.outputs import check_files, resumable
 from triscreen.cli.starts import files_of, read_start, words_of
+from triscreen.cli.telling import cut, errors, numbers_of, verdict
 from triscreen.errors import InputError
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="File to write.", show_default=False)]
@@ -78,6 +86,10 @@ def path(
     names: Names = None,
     drop: Drop = [],  # noqa: B006
     header: Header = None,
+    missing: Absent = None,
+    categories: Categories = [],  # noqa: B006
+    dates: Dates = [],  # noqa: B006
+    decimal: Sign = Decimal.point,
     scale: Scaling = Scale.standard,
     gamma: Gamma = 0.05,
     cone: Metrics = Cone.psd,
@@ -101,6 +113,7 @@ def path(
         ),
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report too.", show_default=False)] = None,
+    suspects: Suspects = None,
     checkpoint: Checkpoint = None,
     max_seconds: Seconds = None,
     jobs: Jobs = None,
@@ -123,52 +136,60 @@ def path(
     folder = _folder(checkpoint, output)
     _check_output(output, dry_run)
     words = words_of(prior, "prior", labelled=comparisons is None)
-    check_files([("data", data), ("comparisons", comparisons), ("validate", validate), *files_of(words, "prior")],
-                {"output": output, "report": report, "checkpoint": folder})  # fmt: skip
+    check_files([("data", data), ("comparisons", comparisons), ("names", file_of(names)), ("validate", validate),
+                 *files_of(words, "prior")],
+                {"output": output, "report": report, "suspects": suspects, "checkpoint": folder})  # fmt: skip
     if not 0 <= test_share < 1:
         raise InputError(f"test_share={test_share}: it must be at least 0 and smaller than 1")
     import triscreen as ts
 
-    rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
+    choice = how_to_read(label, drop, header, missing, categories, dates, decimal)
+    rows, points = read_data(data, comparisons, names, **choice, quiet=quiet)
     from triscreen.cli.story import Story  # what is slow to import, once the data is good
-    from triscreen.path.api import AUTO  # with tubes however small it is: what is irrelevant is part of the story
-    from triscreen.report import gather, write_report
+    from triscreen.path.api import TOLD
+    from triscreen.report import gather, write_report, write_suspects
 
     if validate is None:
         learned, held_out, scaling = hold_out(points, rows, test_share, seed, scale.value)
     else:
         learned, _, scaling = hold_out(points, rows, 0, seed, scale.value)
-        choice = {"label": label, "drop": drop, "header": header, "quiet": quiet}
-        held_out = validation(validate, data, points, rows, names, scaling, choice)
+        held_out = validation(validate, data, points, rows, names, scaling, {**choice, "quiet": quiet})
     wanted = learned, triplets.value, k, gamma, cone.value, jobs, as_bytes(memory)
     start = read_start(prior, "prior", scaling, points.feature_names, cone.value)
     if dry_run:
         with about(points.name):
-            return estimate(plan_of_path(test_share), *wanted, json, start is not None)
+            plan = plan_of_path(test_share, ratio, n_lambdas, report is not None)
+            return estimate(plan, *wanted, json, start is not None)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
         client = ctx.with_resource(client_on(scheduler, workers))
-        problem = make_problem(*wanted, start) if client is None else problem_on(client, *wanted)
+        problem = make_problem(*wanted, start) if client is None else problem_on(client, *wanted, start)
+        if client is not None:
+            ctx.call_on_close(problem.triplets.pool.close)  # before the client goes
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             found = ts.solve_path(problem, ratio=ratio, tol=tol, guarantee=guarantee, n_lambdas=n_lambdas,
-                                  screening=AUTO, max_seconds=clock.left(), checkpoint=folder)  # fmt: skip
+                                  screening=TOLD, max_seconds=clock.left(), checkpoint=folder)  # fmt: skip
         clock.refuse_nothing(map(found.M, range(len(found))), found.stopped_by)
         with silent(quiet):
             gather(found, problem, learned.X, learned.y, held_out.X, held_out.y, held_out.rows, points.feature_names,
                    points.name, maps=report is not None, max_seconds=clock.left(),
-                   point_names=_names_of(learned.numbers, points.row_names))  # fmt: skip
+                   point_names=names_of(learned.numbers, points), scaling=scaling,
+                   test_names=None if held_out.numbers is None else names_of(held_out.numbers, points))  # fmt: skip
         begun = None if problem.prior is None else prior
-        found.facts = replace(found.facts, prior=begun, scale=scale.value, shift=scaling.shift_,
-                              factor=scaling.factor_)  # fmt: skip
+        found.facts = replace(found.facts, prior=begun, command=as_typed(ctx), file=str(output),
+                              columns=points.preparation and points.preparation.plain())  # fmt: skip
         if found.recipe is not None:  # of points that are here
             found.recipe["command"] = {
                 "label": label, "names": names, "drop": drop, "header": header, "comparisons": comparisons is not None,
+                **{name: choice[name] for name in ("missing", "categories", "dates", "decimal")},
                 "k": k, "triplets": triplets.value, "scale": scale.value, "gamma": gamma, "cone": cone.value,
                 "prior": prior, "test_share": 0.0 if validate is not None else test_share, "seed": seed,
             }  # fmt: skip
         ts.save(found, output)
         if report is not None:
             write_report(found, report)
+        if suspects is not None and found.facts.suspects is not None:  # without time there are none, and it is said
+            write_suspects(found, suspects)
         late = _out_of_time(found, max_seconds, found.facts.left_out)
         kept.keep |= late
     story = Story(found)
@@ -176,7 +197,8 @@ def path(
         answer({"output": str(output), "source": points.name, "n_points": len(learned.X), **story.numbers()})
     elif not quiet:
         story.show(stderr=True)
-        say(f"wrote {str(output)!r}" + ("" if report is None else f" and {str(report)!r}"))
+        written = [output, report, None if found.facts.suspects is None else suspects]
+        say("wrote " + " and ".join(repr(str(file)) for file in written if file is not None))
     return 0 if found.converged.all() and not late else 1
 
 
@@ -192,6 +214,10 @@ def fit(
     names: Names = None,
     drop: Drop = [],  # noqa: B006
     header: Header = None,
+    missing: Absent = None,
+    categories: Categories = [],  # noqa: B006
+    dates: Dates = [],  # noqa: B006
+    decimal: Sign = Decimal.point,
     scale: Scaling = Scale.standard,
     gamma: Gamma = 0.05,
     cone: Metrics = Cone.psd,
@@ -211,7 +237,7 @@ def fit(
         int | None,
         typer.Option(
             help="Folds that choose lambda, in the order of the points; by default five of shuffled points, "
-            "repeated for few.",
+            "repeated for few. With --comparisons: folds without common points, by default none.",
             min=2,
             show_default=False,
         ),
@@ -226,6 +252,9 @@ def fit(
         ),
     ] = None,
     components: Annotated[int | None, typer.Option(help="Keep so many directions only.", show_default=False)] = None,
+    classifier: Annotated[
+        bool, typer.Option("--classifier", help="Learn to predict classes, too: the model keeps points that vote.")
+    ] = False,
     checkpoint: Checkpoint = None,
     max_seconds: Seconds = None,
     jobs: Jobs = None,
@@ -237,7 +266,8 @@ def fit(
 ):
     """Learn one metric and save it, with its scaling, as a model: lambda is chosen by cross-validation.
 
-    With --lam or --lam-ratio it is given; with --comparisons the metric is learned from these, not from labels.
+    With --lam or --lam-ratio it is given; with --comparisons the metric is learned from these, not from labels. With
+    --classifier the folds choose how many neighbours vote and how, too, and triscreen predict says the class of points.
 
     Example: triscreen fit wine -o wine.model
     """
@@ -249,33 +279,42 @@ def fit(
     words = {name: words_of(text, name, name == "candidates", comparisons is None)
              for name, text in (("prior", prior), ("candidates", candidates))}  # fmt: skip
     files = [file for name, some in words.items() for file in files_of(some, name)]
-    check_files([("data", data), ("comparisons", comparisons), *files], {"output": output, "checkpoint": folder})
+    check_files(
+        [("data", data), ("comparisons", comparisons), ("names", file_of(names)), *files],
+        {"output": output, "checkpoint": folder},
+    )
     if lam is not None and lam_ratio is not None:
         raise InputError(f"lam={lam}, lam_ratio={lam_ratio}: give one of the two")
     import triscreen as ts
     from triscreen.datasets.seals import seals
 
-    rows, points = read_data(data, comparisons, names, label=label, drop=drop, header=header, quiet=quiet)
-    scaling = ts.Scaling(scale.value).fit(points.X, feature_names=points.feature_names)
-    learned, budget = Made(scaling.transform(points.X), points.y, rows), as_bytes(memory)
+    choice = how_to_read(label, drop, header, missing, categories, dates, decimal)
+    rows, points = read_data(data, comparisons, names, **choice, quiet=quiet)
+    scaling = fit_scaling(scale.value, points.X, points.feature_names)
+    if points.preparation is not None:
+        scaling.columns_ = points.preparation.plain()  # transform makes the same features of new files
+    learned, budget = Made(put(scaling, points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names, cone.value)
     if dry_run:
-        from triscreen.estimators.choosing import FEW
         from triscreen.estimators.folds import repeats_of
 
-        looks = single and lam is None and lam_ratio is None and points.X.shape[1] > FEW
-        plan = plan_of_fit(single, cv or 5, rounds, len(starts), 1 if cv or single else repeats_of(points.y), looks)
+        compared = None if rows is None else one_lambda(lam, lam_ratio, cv, points.X.shape[1])
+        repeats, walks = 1 if cv or single else repeats_of(points.y), compared[2] if compared else 0
+        plan = plan_of_fit(single, cv or 5, rounds, len(starts), repeats, walks)
         with about(points.name):
             prior = any(start is not None for start in starts)
-            return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json, prior)
+            return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json, prior, compared)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
     given = {"lam": lam, "lam_ratio": "auto" if lam_ratio is None else lam_ratio, "prior": starts[0]}
     if rows is not None:
-        metric = ts.ComparisonMetric(learned.X, **given, **shared)
+        by_folds = {} if cv is None else {"lam": "cv", "cv": cv}
+        metric = ts.ComparisonMetric(learned.X, **{**given, **by_folds}, **shared)
     elif single:
         metric = ts.TripletMetric(**given, **labelled, **shared)
+    elif classifier:
+        metric = ts.TripletClassifier(cv=cv, candidates=tuple(starts), **labelled, **shared)
     else:
         metric = ts.TripletMetricCV(cv=cv, candidates=tuple(starts), certify=certify, **labelled, **shared)
     with resumable(folder, checkpoint is not None, quiet) as kept:
@@ -286,25 +325,25 @@ def fit(
         ts.save(make_model(scaling, metric), output)
         late = not single and _out_of_time(metric.path_, max_seconds, _folds_left_out(metric))
         kept.keep |= late
-    numbers = _numbers(metric, len(learned.X), scale.value, clock.spent())
+    numbers = numbers_of(metric, len(learned.X), scale.value, clock.spent())
     numbers["start"] = _word(metric, numbers["start"], words)
     if json:
         answer({"output": str(output), "source": points.name, **numbers})
     elif not quiet:
-        values(points.name, numbers, stderr=True)
+        shown = {name: value for name, value in numbers.items() if not isinstance(value, dict | list)}
+        values(points.name, shown, stderr=True)
         if not single:
-            say(_verdict(numbers))
+            say(verdict(numbers))
+        if "error_before" in numbers:
+            say(errors(numbers))
+        if metric.truncation_ is not None:
+            say(cut(metric.truncation_, len(metric.components_)))
         if certify is not None:
             first, last = metric.certified_ratios_[[0, -1]]
             say(f"proven: error {numbers['error']:.2%} on the folds, and no lambda from {first:.3g} to {last:.3g} of "
                 f"lambda_max has one that is lower by more than {numbers['selection_gap']:.2%}")  # fmt: skip
         say(f"wrote {str(output)!r}")
     return 0 if metric.converged_ and not late else 1
-
-
-def _names_of(numbers, names):
-    """Return what points are called: by their column of names, or by their row, the first after a header being 0."""
-    return [f"row {number}" if names is None else names[number] for number in numbers.tolist()]
 
 
 def _fit(metric, learned, folder, clock):
@@ -329,63 +368,12 @@ def _starts(words, scaling, feature_names, cone):
     return [None, "identity", "within"]
 
 
-def _numbers(metric, n_points, scale, seconds):
-    """Return what is told of a fitted metric."""
-    told = {
-        "n_points": n_points,
-        "n_features": metric.n_features_in_,
-        "n_triplets": metric.n_triplets_,
-        "scale": scale,
-        **begun(metric),
-        "lam": metric.lam_,
-        "rel_gap": metric.rel_gap_,
-        "converged": bool(metric.converged_),
-        "rank": len(metric.components_),
-        "seconds": seconds,
-    }
-    if hasattr(metric, "best_score_"):
-        told.update(lam_ratio=metric.lam_ratio_, right_votes=metric.best_score_)
-    if hasattr(metric, "selection_gap_"):
-        told.pop("right_votes")
-        told.update(error=1 - metric.best_score_, selection_gap=metric.selection_gap_,
-                    possible_ratios=metric.possible_ratios_)  # fmt: skip
-    return told
-
-
-def begun(metric):
-    """Return where a fitted metric began, and of a cross-validated one what that gained over Euclid."""
-    from triscreen.estimators.starts import name_of
-
-    if not hasattr(metric, "chosen_"):
-        return {"start": "none" if getattr(metric, "prior_", None) is None else name_of(metric.prior)}
-    gain, error = metric.improvement_
-    known = gain == gain and error == error
-    return {
-        "start": metric.chosen_,
-        "learned": metric.path_ is not None,
-        "gain": gain,
-        "gain_error": error,
-        "gain_above_noise": bool(gain > error) if known else None,
-    }
-
-
 def _word(metric, start, words):
     """Return what a start was called on the command line: a file by its name."""
     given = words["prior"] or words["candidates"]
     if given is None or not hasattr(metric, "chosen_"):
         return start if given is None or start == "none" else given[0]
     return dict(zip(metric.candidates_["name"][1:], given, strict=True)).get(start, start)
-
-
-def _verdict(numbers):
-    """Return in a sentence what cross-validation chose, and whether metric learning helps."""
-    start = "no prior" if numbers["start"] == "none" else numbers["start"]
-    what = f"chosen: a path from {start}" if numbers["learned"] else f"chosen: {start}, without learning"
-    if numbers["gain_above_noise"] is None:
-        return f"{what}; the folds do not say how much better than Euclid that is"
-    text = f"{what}; accuracy {numbers['gain']:+.2%} over Euclid on the same folds (standard error "
-    text += f"{numbers['gain_error']:.2%})"
-    return text if numbers["gain_above_noise"] else f"{text}, not above noise: metric learning does not help here"
 
 
 def _folds_left_out(metric):

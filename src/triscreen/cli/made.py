@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triscreen.cli.common import read
+from triscreen.cli.common import read, say
 from triscreen.errors import InputError
 
 
 def read_data(data, comparisons, names, **choice):
     """Return (comparisons as rows of points, or None; the points)."""
-    from triscreen.datasets import read_comparisons
-
     if comparisons is None:
         return None, read(data, names=names, **choice)
     if data == comparisons == "-":
         raise InputError("comparisons='-': standard input holds the points already, give a file")
     points = read(data, names=names, labelled=False, **choice)
-    return read_comparisons(comparisons, points.row_names, len(points.X)), points
+    return compared(comparisons, points), points
+
+
+def compared(source, points):
+    """Return comparisons of points as rows of these; those of points that were left out are left out, too."""
+    import numpy as np
+
+    from triscreen.datasets import read_comparisons
+
+    rows = read_comparisons(source, points.source_names, points.n_rows)
+    if points.rows is None:
+        return rows
+    here = np.full(points.n_rows, -1)
+    here[points.rows] = np.arange(len(points.rows))
+    found = here[rows]
+    good = (found >= 0).all(axis=1)
+    if not good.all():
+        say(f"{int((~good).sum()):,} of {len(good):,} comparisons are of rows that lack a value: left out")
+    if not good.any():
+        raise InputError(f"comparisons={str(source)!r}: all of them are of rows that lack a value, none is left")
+    return found[good]
 
 
 @dataclass(frozen=True)
@@ -33,21 +51,62 @@ class Made:
     numbers: object = None
 
 
+def names_of(numbers, points):
+    """Return what points are called: by their column of names, or by their row, the first after a header being 0."""
+    if points.row_names is not None:
+        return [points.row_names[number] for number in numbers.tolist()]
+    return (numbers if points.rows is None else points.rows[numbers]).tolist()
+
+
+def fit_scaling(kind, X, feature_names=None):
+    """Return a fitted `Scaling`; of points in float32 by blocks, without all of them in float64."""
+    import numpy as np
+
+    import triscreen as ts
+    from triscreen.datasets.features import in_blocks
+
+    if X.dtype != np.float32:
+        return ts.Scaling(kind).fit(X, feature_names=feature_names)
+    low, high = (
+        np.array(end([end(some, axis=0) for some in in_blocks(X)], axis=0), dtype=float) for end in (np.min, np.max)
+    )
+    if kind == "standard":  # two points with the mean and the standard deviation of all, and constants as they are
+        mean = np.sum([some.sum(axis=0, dtype=float) for some in in_blocks(X)], axis=0) / len(X)
+        mean = np.where(low == high, low, mean)
+        squares = np.sum([((some - mean) ** 2).sum(axis=0) for some in in_blocks(X)], axis=0)
+        width = np.where(low == high, 0.0, np.sqrt(squares / len(X)))
+        low, high = mean - width, mean + width
+    return ts.Scaling(kind).fit(np.stack([low, high]), feature_names=feature_names)
+
+
+def put(scaling, X):
+    """Return points as they are scaled; of points in float32 by blocks, and in float32."""
+    import numpy as np
+
+    from triscreen.cli.model import scaled
+
+    if X.dtype != np.float32:
+        return scaling.transform(X)
+    found, start = np.empty(X.shape, np.float32), 0
+    for some in scaled(scaling, X):
+        found[start : start + len(some)] = some
+        start += len(some)
+    return found
+
+
 def hold_out(points, rows, share, seed, scale, known=None):
     """Return (data to learn from, data held out, scaling): all scaled as what is learned from; or as facts know."""
     import numpy as np
 
-    import triscreen as ts
-
     everyone = np.arange(len(points.X))
     if rows is None:
         some, y, others, y_test = _split(everyone, points.y, share, seed)
-        scaling = _as_known(ts.Scaling(scale).fit(points.X[some]), known)
-        X_test = None if others is None else scaling.transform(points.X[others])
-        return Made(scaling.transform(points.X[some]), y, numbers=some), Made(X_test, y_test), scaling
-    scaling = _as_known(ts.Scaling(scale).fit(points.X), known)
+        scaling = _as_known(fit_scaling(scale, points.X[some]), known)
+        X_test = None if others is None else put(scaling, points.X[others])
+        return Made(put(scaling, points.X[some]), y, numbers=some), Made(X_test, y_test, numbers=others), scaling
+    scaling = _as_known(fit_scaling(scale, points.X), known)
     rows, _, rows_test, _ = _split(rows, None, share, seed)
-    return Made(scaling.transform(points.X), rows=rows, numbers=everyone), Made(rows=rows_test), scaling
+    return Made(put(scaling, points.X), rows=rows, numbers=everyone), Made(rows=rows_test), scaling
 
 
 def validation(file, data, points, rows, names, scaling, choice):
@@ -55,9 +114,10 @@ def validation(file, data, points, rows, names, scaling, choice):
     if file == "-" and data == "-":
         raise InputError("validate='-': standard input holds the points already, give a file")
     if rows is not None:
-        from triscreen.datasets import read_comparisons
-
-        return Made(rows=read_comparisons(file, points.row_names, len(points.X)))
+        return Made(rows=compared(file, points))
+    if points.preparation is not None:  # as those that are learned from
+        choice = {**choice, "categories": (), "dates": (), "known": points.preparation}
+        choice["features"] = points.preparation.titles
     found = read(file, names=names, **choice)
     if found.X.shape[1] != points.X.shape[1]:
         raise InputError(
@@ -66,7 +126,7 @@ def validation(file, data, points, rows, names, scaling, choice):
     unseen = sorted(set(found.y.tolist()) - set(points.y.tolist()))
     if unseen:
         raise InputError(f"validate={file!r}: it has the label {unseen[0]!r}, which {points.name} has not")
-    return Made(scaling.transform(found.X), found.y)
+    return Made(put(scaling, found.X), found.y)
 
 
 def _as_known(scaling, facts):

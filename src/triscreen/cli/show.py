@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from triscreen.cli.common import answer, command, from_file, say, values
-from triscreen.cli.options import Debug, Json, Quiet
+from triscreen.cli.options import Debug, Json, Quiet, Suspects
 from triscreen.cli.outputs import check_files
 from triscreen.errors import InputError
 
@@ -35,7 +35,7 @@ def demo(
     from triscreen._utils.progress import silent
     from triscreen.cli.story import Story
     from triscreen.datasets import read_points
-    from triscreen.path.api import AUTO
+    from triscreen.path.api import TOLD
     from triscreen.report import gather, write_report
 
     digits = read_points("digits")
@@ -49,14 +49,15 @@ def demo(
             "A metric is learned for ever smaller lambda, each one certified: no other is better by more than its gap."
         )
     with silent(quiet):
-        path = ts.solve_path(problem, ratio=0.8, tol=1e-4, screening=AUTO)  # what is irrelevant is the story
+        path = ts.solve_path(problem, ratio=0.8, tol=1e-4, screening=TOLD)
         gather(path, problem, X, y, X_test, y_test, feature_names=digits.feature_names, source="digits")
     write_report(path, output)
     if not quiet:
         Story(path).show()
         console.print(
-            "irrelevant: triplets proven not to matter, the solver never saw them; passes: work, in evaluations of all "
-            "pairs;\nerror: of 3 nearest neighbours on the points held out."
+            "safe: triplets that spheres and ranges decide beforehand; proven: left out of a working set, and proven\n"
+            "afterwards not to matter; passes: work, in evaluations of all pairs; error: of 3 nearest neighbours on\n"
+            "the points held out. What is proven is the training objective; the error is measured, not proven."
         )
     say(f"wrote {str(output)!r}")
     return 0 if path.converged.all() else 1
@@ -65,18 +66,23 @@ def demo(
 @command
 def report(
     file: Annotated[Path, typer.Argument(help="A file that triscreen path has written.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The HTML file to write.", show_default=False)
+    ] = None,
+    suspects: Suspects = None,
     debug: Debug = False,
 ):
-    """Write the report of a path: one HTML file that needs nothing else.
+    """Write the report of a path: one HTML file that needs nothing else; or its suspicious labels as CSV.
 
     What it shows was gathered by triscreen path and is in the file: all of it, if that had --report too.
 
     Example: triscreen report wine.path -o wine.html
     """
-    check_files({"file": file}, {"output": output})
+    check_files({"file": file}, {"output": output, "suspects": suspects})
+    if output is None and suspects is None:
+        raise InputError("output is not given: say where to write with --output FILE, or -o FILE, or --suspects FILE")
     import triscreen as ts
-    from triscreen.report import write_report
+    from triscreen.report import write_report, write_suspects
 
     with from_file(file, "file"):
         found = ts.load(file)
@@ -84,10 +90,17 @@ def report(
             raise InputError(f"file={str(file)!r} holds a model: a report needs a path, make one with triscreen path")
         if not len(found):
             raise InputError(f"file={str(file)!r} holds a path without a lambda: there is nothing to report")
-        write_report(found, output)
-    if found.facts is None or found.facts.rates is None:
+        if suspects is not None and (found.facts is None or found.facts.suspects is None):
+            raise InputError(
+                f"file={str(file)!r} holds no suspects: triscreen path gathers them, of --triplets knn or --comparisons"
+            )
+        if output is not None:
+            write_report(found, output)
+        if suspects is not None:
+            write_suspects(found, suspects)
+    if output is not None and (found.facts is None or found.facts.rates is None):
         say("without the panels that solve the problem again: triscreen path gathers them if it has --report")
-    say(f"wrote {str(output)!r}")
+    say("wrote " + " and ".join(repr(str(written)) for written in (output, suspects) if written is not None))
 
 
 @command
@@ -144,9 +157,31 @@ def _path(path):
             smallest_lambda=float(path.lambdas[-1]),
             largest_relative_gap=float(path.rel_gaps.max()),
             converged=bool(path.converged.all()),
-            mean_share_proven_irrelevant=float(path.screening_rates.mean()),
+            mean_share_safe_beforehand=float(path.safe_rates.mean()),
+            mean_share_proven_afterwards=float(path.proven_rates.mean()),
         )
+        told.update(_best(path), **_columns(None if path.facts is None else path.facts.columns))
     return told
+
+
+def _best(path):
+    """Return what --lam best takes, where there are held-out errors."""
+    from triscreen.estimators.of_path import best_of
+
+    number = best_of(path)
+    if number is None:
+        return {}
+    place = list(path.facts.frames).index(number)
+    return {"best_lambda": float(path.lambdas[number]), "error_at_best_lambda": float(path.facts.errors[place])}
+
+
+def _columns(told):
+    """Return what is known of the columns of a file that features are made of."""
+    if told is None:
+        return {}
+    kinds = {column["title"]: column["kind"] for column in told["columns"] if column["kind"] != "number"}
+    named = ", ".join(f"{'a column' if title is None else title} ({kind})" for title, kind in kinds.items())
+    return {"columns": named or "numbers", "missing": told["missing"]}
 
 
 def _prior(path):
@@ -156,17 +191,34 @@ def _prior(path):
 
 
 def _model(found):
-    from triscreen.cli.learn import begun
+    import numpy as np
 
-    steps = [step for _, step in found.steps] if hasattr(found, "steps") else [found]
-    metric = steps[-1]
+    from triscreen.cli.telling import begun
+
+    if isinstance(found, np.ndarray):
+        return {"kind": "metric", "features": len(found), "cone": "diagonal" if found.ndim == 1 else "psd"}
+    if hasattr(found, "rel_gap"):
+        return {"kind": "solution", "features": len(found.M), "lam": found.lam, "relative_gap": found.rel_gap,
+                "converged": bool(found.converged)}  # fmt: skip
+    steps = [step for _, step in found.steps if not isinstance(step, str)] if hasattr(found, "steps") else [found]
+    learned = [step for step in steps if hasattr(step, "get_mahalanobis_matrix")]
+    metric = learned[-1] if learned else steps[-1]
     told = {"kind": "model", "metric": type(metric).__name__}
-    if len(steps) > 1:
+    if len(steps) > 2 or (len(steps) == 2 and not hasattr(steps[0], "factor_")):
+        told["steps"] = ", ".join(type(step).__name__ for step in steps)
+    elif len(steps) == 2:
         told["scale"] = steps[0].kind
-        if hasattr(steps[0], "feature_names_in_"):
-            told["feature_names"] = ", ".join(steps[0].feature_names_in_)
-    if hasattr(metric, "components_"):
-        told.update(features=metric.n_features_in_, rank=len(metric.components_), triplets=metric.n_triplets_,
-                    **begun(metric), lam=metric.lam_, relative_gap=metric.rel_gap_,
-                    converged=bool(metric.converged_))  # fmt: skip
+    if hasattr(steps[0], "feature_names_in_"):
+        told["feature_names"] = ", ".join(map(str, steps[0].feature_names_in_))
+    told.update(_columns(getattr(steps[0], "columns_", None)))
+    if not hasattr(metric, "components_"):
+        return {**told, "fitted": False} if learned else told
+    told.update(features=metric.n_features_in_, rank=len(metric.components_), triplets=metric.n_triplets_,
+                **begun(metric), lam=metric.lam_, relative_gap=metric.rel_gap_,
+                converged=bool(metric.converged_))  # fmt: skip
+    if hasattr(metric, "vote_neighbors_"):
+        told.update(classes=", ".join(map(str, metric.classes_)), points=len(metric.points_),
+                    vote_neighbors=metric.vote_neighbors_, vote_weights=metric.vote_weights_)  # fmt: skip
+    if getattr(metric, "error_before_", None) is not None:
+        told.update(error_before=metric.error_before_[0], error_after=metric.error_after_[0])
     return told

@@ -17,6 +17,9 @@ from triscreen.cli.outputs import check_files
 from triscreen.cli.starts import read_start, words_of
 from triscreen.errors import ConvergenceWarning, InputError
 
+# How a table is read, where a path does not say.
+_READING = {"missing": None, "categories": [], "dates": [], "decimal": "."}
+
 
 @command
 def verify(
@@ -97,6 +100,9 @@ def _made(path, file):
             f"file={str(file)!r} does not say how its problem was made, as those of older versions and of Python: "
             "path.verify(problem) verifies it there"
         )
+    if isinstance(made, dict):  # paths of before there were these
+        made = {**_READING, **made}
+    kinds.update({name: type(value) for name, value in _READING.items()}, missing=str)
     good = isinstance(made, dict) and made.keys() == kinds.keys()
     if not good or not all(isinstance(made[name], kind | None) for name, kind in kinds.items()):
         raise InputError(f"file={str(file)!r} holds what triscreen has not written (its recipe is no recipe)")
@@ -105,7 +111,7 @@ def _made(path, file):
 
 def _problem(path, made, data, comparisons, file, quiet):
     """Return (the problem as it was made, what it was made of, its start)."""
-    choice = {name: made[name] for name in ("label", "drop", "header")}
+    choice = {name: made[name] for name in ("label", "drop", "header", *_READING)}
     rows, points = read_data(data, comparisons, made["names"], **choice, quiet=quiet)
     with from_file(file, "file"), silent(quiet):
         words_of(made["prior"], "prior", labelled=rows is None)

@@ -21,9 +21,9 @@ def seals(X, rows):
     -------
     array of int64, shape (m,)
     """
-    X = np.ascontiguousarray(X, dtype="<f8") + 0.0  # one zero only
     points = np.zeros(len(X), dtype=np.uint64)
     for row in np.unique(rows):
-        points[row] = int.from_bytes(blake2b(X[row].tobytes(), digest_size=8).digest(), "little")
+        x = np.asarray(X[row]).astype("<f8") + 0.0  # one zero only; never all of X in float64
+        points[row] = int.from_bytes(blake2b(x.tobytes(), digest_size=8).digest(), "little")
     with np.errstate(over="ignore"):
         return ((points[rows] * _SIDES) ** np.uint64(3)).sum(axis=1, dtype=np.uint64).view(np.int64)

@@ -7,12 +7,12 @@ import io
 import re
 from collections import deque
 from itertools import islice
-from math import isfinite
 
 import numpy as np
 
-from triscreen._utils.validation import shortened
-from triscreen.datasets.table import LABELS, brief, columns_of, is_number, of_table, place
+from triscreen.datasets.features import is_gap, looks_like
+from triscreen.datasets.points import from_columns
+from triscreen.datasets.table import LABELS, columns_of, is_number
 from triscreen.errors import InputError
 
 _HEAD = 20  # rows that tell whether there is a header
@@ -20,67 +20,109 @@ _HEAD = 20  # rows that tell whether there is a header
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
-def read_text(data, name, header, choice):
+def read_text(data, name, header, choice, wanted):
     """Return the points of a text; header: True, False, or None to look."""
     text = as_text(data, name)
-    delimiter = delimiter_of(text, name)
+    delimiter = delimiter_of(text, name, wanted.decimal)
     if text.count('"') % 2 and delimiter is not None:
         deque(rows(text, delimiter, name), maxlen=0)  # refuses a quote that is not closed: it would swallow rows
     head = [cells for _, cells in islice(rows(text, delimiter, name), _HEAD)]
     if not head:
         raise InputError(f"source={name!r} has no rows: a table of points is needed")
-    header = _has_header(head) if header is None else header
+    header = _has_header(head, wanted.decimal) if header is None else header
     titles = [cell.strip() for cell in head[0]] if header else None
     n_columns = len(head[0])
     if header and len(head) == 1:
         raise InputError(f"source={name!r} has a header and no rows: a table of points is needed")
     roles = columns_of(titles, n_columns, name, **choice)
-    codes = {column: {} for column in (roles.label, roles.names) if column is not None}
+    columns = place_of = None
+    if wanted.numbers and wanted.decimal == ".":
+        columns = _by_numpy(_without_first(text, delimiter, name) if header else io.StringIO(text, newline=""),
+                            delimiter, n_columns, roles)  # fmt: skip
+    if columns is None:
+        columns, place_of = _cell_by_cell(text, delimiter, header, n_columns, roles, name)
+    return from_columns(titles, columns, name, choice, wanted, place_of)
+
+
+def _by_numpy(stream, delimiter, n_columns, roles):
+    """Return the columns of a table of finite numbers, or None where it is anything else."""
+    others = {column for column in (roles.label, roles.names, *roles.keep) if column is not None}
+    if others & set(roles.features):
+        return None
+    codes = {column: {} for column in others}
 
     def coded(known):
         return lambda cell: float(known.setdefault(cell.strip(), len(known)))
 
     converters = {column: coded(known) for column, known in codes.items()}
-    others = set(range(n_columns)).difference(codes, roles.features)
-    converters.update({column: lambda _: 0.0 for column in others})
+    idle = set(range(n_columns)).difference(codes, roles.features)
+    converters.update({column: lambda _: 0.0 for column in idle})
     try:
-        table = np.loadtxt(
-            _without_first(text, delimiter, name) if header else io.StringIO(text, newline=""),
-            delimiter=delimiter, comments=None, quotechar=None if delimiter is None else '"',
-            converters=converters, ndmin=2, encoding="utf-8",
-        )  # fmt: skip
-        good = table.shape[1] == n_columns and np.isfinite(table).all() and not any("" in k for k in codes.values())
-    except ValueError as err:
-        _explain(text, delimiter, header, titles, n_columns, roles, name)
-        raise InputError(f"source={name!r} is no table of numbers ({brief(err)})") from None
-    if not good:
-        _explain(text, delimiter, header, titles, n_columns, roles, name)
+        table = np.loadtxt(stream, delimiter=delimiter, comments=None, quotechar=None if delimiter is None else '"',
+                           converters=converters, ndmin=2, encoding="utf-8")  # fmt: skip
+    except ValueError:
+        return None
+    if table.shape[1] != n_columns or not np.isfinite(table).all() or any("" in known for known in codes.values()):
+        return None
+    columns = list(table.T)
+    for column, known in codes.items():
+        columns[column] = np.array(list(known))[columns[column].astype(int)]
+    return columns
 
-    def values(column):
-        if column is None:
-            return None
-        return np.array(list(codes[column]))[table[:, column].astype(int)]
 
-    X = np.ascontiguousarray(table[:, roles.features])
-    return of_table(X, values(roles.label), values(roles.names), roles, titles, name)
+def _cell_by_cell(text, delimiter, header, n_columns, roles, name):
+    """Return (columns of texts, None for those that nobody needs; row -> its line)."""
+    needed = [c for c in (roles.label, roles.names, *roles.keep, *roles.features) if c is not None]
+    found, lines = {column: [] for column in needed}, []
+    for line, cells in islice(rows(text, delimiter, name), 1 if header else 0, None):
+        if len(cells) != n_columns:
+            raise InputError(
+                f"source={name!r}, line {line}: it has {len(cells)} columns, the first line has {n_columns}"
+            )
+        lines.append(line)
+        for column, values in found.items():
+            values.append(cells[column].strip())
+    if not lines:
+        raise InputError(f"source={name!r} has a header and no rows: a table of points is needed")
+    unnamed = found.get(roles.names, ())
+    if "" in unnamed:
+        raise InputError(
+            f"source={name!r}, line {lines[unnamed.index('')]}: the value is missing, the point has no name"
+        )
+    nothing = np.zeros(len(lines), dtype=np.int8)
+    columns = [np.array(found[c], dtype=object) if c in found else nothing for c in range(n_columns)]
+    return columns, lambda row: f"line {lines[row]}"
 
 
 def as_text(data, name):
-    """Return bytes as text, or refuse what is not UTF-8."""
+    """Return bytes as text, lines that begin with # left blank; or refuse what is not UTF-8."""
     try:
-        return data.decode("utf-8-sig")
+        return _without_comments(data.decode("utf-8-sig"))
     except UnicodeDecodeError as err:
         line = data[: err.start].count(b"\n") + 1
         raise InputError(f"source={name!r}, line {line}: the text is not UTF-8, save it as UTF-8") from None
 
 
-def delimiter_of(text, name):
+def _without_comments(text):
+    """Return a text with its comments blank, so that lines keep their numbers; within quotes nothing is a comment."""
+    if "#" not in text:
+        return text
+    lines, quoted = text.splitlines(keepends=True), False
+    for number, line in enumerate(lines):
+        if not quoted and line.lstrip().startswith("#"):
+            lines[number] = "\n"
+        else:
+            quoted ^= bool(line.count('"') % 2)
+    return "".join(lines)
+
+
+def delimiter_of(text, name, decimal="."):
     """Return the separator of columns: by the name of the file, or the first of a few that its first line has."""
-    if name.endswith(".tsv"):
+    if re.search(r"\.tsv(\.gz)?$", name):
         return "\t"
     line = next((line for line in io.StringIO(text) if line.strip()), "")
     line = re.sub(r'"[^"]*"', "", line)
-    return next((sign for sign in "\t;," if sign in line), None)
+    return next((sign for sign in "\t;," if sign in line and sign != decimal), None)
 
 
 def rows(text, delimiter, name):
@@ -115,49 +157,23 @@ def escaped(cell):
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell) else cell
 
 
-def _has_header(head):
-    """Tell whether the first row holds names: text above numbers, and no number of its own; or a name for labels."""
+def _has_header(head, decimal):
+    """Tell whether the first row holds names: text above numbers, and no number of its own; or a name for labels.
+
+    Dates and true or false are like numbers here, and what is missing says nothing.
+    """
     first, rest = [cell.strip() for cell in head[0]], head[1:]
 
+    def valued(cell):
+        return is_number(cell if decimal == "." else cell.replace(decimal, ".")) or looks_like(cell)
+
     if not rest:
-        return not any(map(is_number, first))
+        return not any(map(valued, first))
 
     def below(column):
-        return [row[column].strip() for row in rest if column < len(row)]
+        return [cell for row in rest if column < len(row) and not is_gap(cell := row[column].strip())]
 
     if any(cell.lower() in LABELS[:3] and cell not in below(column) for column, cell in enumerate(first)):
         return True
-    above = [bool(below(c)) and all(map(is_number, below(c))) and not is_number(cell) for c, cell in enumerate(first)]
-    return any(above) and not any(map(is_number, first))
-
-
-def _explain(text, delimiter, header, titles, n_columns, roles, name):
-    """Refuse a text that is no table of numbers, with the first place that is wrong."""
-    others = [column for column in (roles.label, roles.names) if column is not None]
-    for line, cells in islice(rows(text, delimiter, name), 1 if header else 0, None):
-        if len(cells) != n_columns:
-            raise InputError(
-                f"source={name!r}, line {line}: it has {len(cells)} columns, the first line has {n_columns}"
-            )
-        try:  # most rows are good ones
-            good = isfinite(sum(float(cells[column]) for column in roles.features)) and all(cells[c] for c in others)
-            if good and not any("_" in cells[column] for column in roles.features):
-                continue
-        except ValueError:
-            pass
-        for column in sorted([*roles.features, *others]):
-            cell, where = cells[column].strip(), f"source={name!r}, line {line}, {place(column, titles)}"
-            if not cell or (column in roles.features and cell.lower() in ("nan", "na", "null", "none", "?")):
-                raise InputError(f"{where}: the value is missing ({cell!r}), fill it in or leave the row out")
-            if column in others:
-                continue
-            if not is_number(cell):
-                comma = re.fullmatch(r"-?\d+,\d+", cell)
-                hint = (
-                    "numbers have a point, not a comma"
-                    if comma
-                    else "features are numbers (drop the column, or say that it holds labels)"
-                )
-                raise InputError(f"{where}: {shortened(cell)} is not a number, and {hint}")
-            if not isfinite(float(cell)):
-                raise InputError(f"{where}: the value is {cell}, features must be finite")
+    above = [bool(below(c)) and all(map(valued, below(c))) and not valued(cell) for c, cell in enumerate(first)]
+    return any(above) and not any(map(valued, first))

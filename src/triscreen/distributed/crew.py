@@ -7,18 +7,20 @@ workers are told to drop what has its home elsewhere now, so that no memory fill
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
+import threading
 import time
 from collections import Counter
 
 from triscreen._utils.threads import check_time
+from triscreen.distributed.asking import NoAnswer, ask, begun, on_loop, outcome
 from triscreen.distributed.shards import forget, keep_only
 from triscreen.errors import ClusterError
 
 _log = logging.getLogger(__name__)
 _LOOK = 1.0  # seconds between two looks at the workers
+_NOBODY = "the cluster has no workers"
 
 
 class Crew:
@@ -43,6 +45,9 @@ class Crew:
     def __init__(self, client, patience, waiting):
         self.client, self.patience, self.waiting = client, patience, waiting
         self.threads, self.plan = {}, None
+        self._lock = threading.RLock()  # one problem may be solved on two threads
+        self._asking = None  # a question to the scheduler that is not answered yet
+        self._why = _NOBODY
         self._homes = {}  # place -> worker
         self._settled = ()  # the workers that homes were chosen among
         self._told = {}  # worker -> the places that it knows to be its own
@@ -50,26 +55,43 @@ class Crew:
         self._silent = {}  # worker that kept us waiting -> since when
         self._looked = self._reminded = 0.0
         self._alone = None  # since when there have been no workers
+        self._doing = {}  # worker -> keys of its tasks
 
     def look(self, force=False):
-        """See which workers there are, now and then."""
+        """See which workers there are, now and then; none where the scheduler cannot be asked."""
         now = time.monotonic()
         if not force and now - self._looked < _LOOK:
             return
         self._looked = now
-        if self.client.status in ("connecting", "newly-created"):
-            self.threads = {}
+        status = self.client.status
+        if status in ("connecting", "newly-created"):
+            self._nobody("there is no connection to the scheduler")
             return
-        if self.client.status != "running":
-            raise ClusterError(f"the client is {self.client.status}: it has no connection to the scheduler any more")
-        found = dict(self.client.nthreads())
-        if self.threads and found.keys() != self.threads.keys():
-            gone, new = self.threads.keys() - found.keys(), found.keys() - self.threads.keys()
-            _log.info("workers: %d gone, %d new, %d in all", len(gone), len(new), len(found))
-        self.threads = found
-        # Who was silent gets another chance after a while.
-        late = 4 * self.patience
-        self._silent = {one: since for one, since in self._silent.items() if one in found and now - since < late}
+        if status != "running":
+            raise ClusterError(f"the client is {status}: it has no connection to the scheduler any more")
+        if self._asking is None or self._asking.done():
+            self._asking = begun(self.client.nthreads)
+        try:
+            found = dict(outcome(self._asking, self.patience))
+        except NoAnswer as err:
+            self._nobody(f"the scheduler does not answer ({err!s:.80})")
+            return
+        self._why = _NOBODY
+        with self._lock:
+            if self.threads and found.keys() != self.threads.keys():
+                gone, new = self.threads.keys() - found.keys(), found.keys() - self.threads.keys()
+                _log.info("workers: %d gone, %d new, %d in all", len(gone), len(new), len(found))
+            self.threads = found
+            # Who was silent gets another chance after a while.
+            late = 4 * self.patience
+            self._silent = {one: since for one, since in self._silent.items() if one in found and now - since < late}
+
+    def _nobody(self, why):
+        self.threads, self._why = {}, why
+
+    def start_again(self):
+        """A round begins: whatever was before, somebody has done that work; waiting counts from now on."""
+        self._alone = None if self._alone is None else time.monotonic()
 
     def is_there(self):
         """Is there any worker? A message where there is none, and `ClusterError` where that lasts too long."""
@@ -79,16 +101,17 @@ class Crew:
             return True
         if self._alone is None:
             self._alone = now
-            _log.warning("the cluster has no workers: waiting up to %.0f s for some", self.waiting)
+            _log.warning("%s: waiting up to %.0f s", self._why, self.waiting)
         if now - self._alone > self.waiting:
-            raise ClusterError(
-                f"the cluster has had no workers for {self.waiting:.0f} s; start some, and the same call with a "
-                "checkpoint goes on where it was"
-            )
+            what = f"{self._why}, and that for {self.waiting:.0f} s; the"
+            if self._why == _NOBODY:
+                what = f"the cluster has had no workers for {self.waiting:.0f} s; start some, and the"
+            raise ClusterError(f"{what} same call with a checkpoint goes on where it was")
         return False
 
     def wait(self):
         """Return when there is a worker."""
+        self.start_again()
         self.look(force=True)
         while not self.is_there():
             check_time()
@@ -104,7 +127,11 @@ class Crew:
 
     def settle(self, places):
         """See to it that places have homes, of all places no more at one worker than need be."""
-        self._remind()
+        with self._lock:
+            self._remind()
+            self._settle(places)
+
+    def _settle(self, places):
         able = tuple(self.able)
         new = {place for place in places if isinstance(place, int)} - self._homes.keys()
         if not able or (able == self._settled and not new):
@@ -135,7 +162,12 @@ class Crew:
         return others[number % len(others)] if others else None
 
     def n_jobs(self, worker, count):
-        """Return how many threads a task may have, where a round has so many: the worker's, shared by its tasks."""
+        """Return how many threads a task may have, where a round has so many: the worker's, shared by its tasks.
+
+        worker None: any.
+        """
+        if worker is None:
+            worker = min(self.threads, key=self.threads.get, default=None)
         mine = sum(home == worker for home in self._homes.values()) or -(-count // max(1, len(self.threads)))
         return max(1, self.threads.get(worker, 1) // max(1, min(mine, count)))
 
@@ -152,7 +184,8 @@ class Crew:
     def stray(self, worker, place):
         """Note a worker that has, or may yet have, a shard whose home is elsewhere: it will be told to drop it."""
         if isinstance(place, int):
-            self._strays[worker] = time.monotonic() + 8 * self.patience
+            with self._lock:
+                self._strays[worker] = time.monotonic() + 8 * self.patience
 
     def _remind(self):
         """Tell strays, now and then."""
@@ -166,23 +199,53 @@ class Crew:
 
     def forget(self, plan):
         """Let workers drop all of a plan."""
-        self.run(forget, plan)
+        return self.run(forget, plan)
 
     def run(self, function, *arguments, **more):
-        """Let workers do something, if they can be reached; nobody waits for that."""
+        """Let workers do something, if they can be reached; nobody waits for that, but may for what is returned."""
         with contextlib.suppress(Exception):
             if self.client.status == "running":
-                doing = self.client.run(function, *arguments, asynchronous=True, **more)
-                asyncio.run_coroutine_threadsafe(doing, self.client.loop.asyncio_loop)
+                return on_loop(self.client, self.client.run(function, *arguments, asynchronous=True, **more))
+        return None
 
     # -- silence ------------------------------------------------------------------------------------------------------
 
+    def unheard(self, seconds):
+        """Return the workers that the scheduler has not heard of for so long, and see who does what (`doing`)."""
+        try:
+            info = ask(self.patience, self.client.scheduler_info, n_workers=-1)["workers"]
+            self._doing = ask(self.patience, self.client.processing)
+        except NoAnswer:  # `look` tells what is wrong with the scheduler
+            self._doing = {}
+            return set()
+        seen = {worker: about["last_seen"] for worker, about in info.items()}
+        # The scheduler's clock need not be ours: by that of whom it has heard of last.
+        return {worker for worker, when in seen.items() if when < max(seen.values()) - seconds}
+
+    def unknown(self, keys):
+        """Return those of some tasks that the scheduler does not know: nobody will ever do them."""
+
+        async def status():
+            return await self.client.scheduler.get_task_status(keys=list(keys))
+
+        try:
+            found = outcome(on_loop(self.client, status()), self.patience)
+        except NoAnswer:
+            return set()
+        return {key for key in keys if found.get(key, "") is None}
+
+    def doing(self, key):
+        """Return the workers that had this task to do when `unheard` was asked."""
+        return [worker for worker, keys in self._doing.items() if key in keys]
+
     def was_silent(self, worker):
         """Remember a worker that kept us waiting: others do its work meanwhile."""
-        if worker is not None and worker not in self._silent:
-            _log.info("worker %s is late: others do its work, too", worker)
-            self._silent[worker] = time.monotonic()
+        with self._lock:
+            if worker is not None and worker not in self._silent:
+                _log.info("worker %s is late: others do its work, too", worker)
+                self._silent[worker] = time.monotonic()
 
     def spoke(self, worker):
         """A worker has answered."""
-        self._silent.pop(worker, None)
+        with self._lock:
+            self._silent.pop(worker, None)

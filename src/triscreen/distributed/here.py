@@ -11,7 +11,7 @@ class Here:
     def __init__(self, n_jobs=None):
         self.n_jobs = resolve_n_jobs(n_jobs)
 
-    def map(self, title, function, jobs, places=None, arrived=None):
+    def map(self, title, function, jobs, places=None, arrived=None, long=False):
         """Return ``function(*job)`` of every job; see `triscreen.distributed.pool.Cluster.map`."""
         out = []
         for number, job in enumerate(jobs):
@@ -21,6 +21,11 @@ class Here:
                 arrived(number, out[-1])
         return out
 
+    @property
+    def room(self):
+        """How many jobs are done at once."""
+        return 1
+
     def check(self, folder):
         """There is nothing to check: this process can read what it has written."""
 
@@ -29,6 +34,9 @@ class Here:
 
     def serve(self, plan):
         """All shards are here anyway."""
+
+    def close(self):
+        """What is remembered goes with the problem."""
 
     def forget(self, plan):
         """Drop what is remembered of a plan."""

@@ -43,7 +43,7 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
     kept = _kept(source.folder / f"nearest-{name}.npz")
     if kept is not None:
         return kept
-    asking, asked = _bounds(n, -(-n // ASKING)), _bounds(n, -(-8 * n * source.dim // ASKED))
+    asking, asked = _blocks(n, source.dim)
     blocks = [(q, p) for q in asking for p in asked]
     files = [source.folder / f"near-{name}-{'-'.join(map(str, (*q, *p)))}.npz" for q, p in blocks]
     found = [_kept(file) for file in files]
@@ -57,7 +57,7 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
                 np.savez(stream, *block)
             tell(1 - sum(other is None for other in found) / len(found))
 
-        pool.map("neighbours", find, jobs, arrived=arrived)
+        pool.map("neighbours", find, jobs, arrived=arrived, long=True)
     rows = [found[i : i + len(asked)] for i in range(0, len(found), len(asked))]
     tables = [np.concatenate([merged(some, kind, k) for some in rows]) for kind in range(len(kinds))]
     tables = [table[:, : max(1, int((table >= 0).sum(axis=1).max()))] for table in tables]
@@ -68,6 +68,17 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
     return tables
 
 
+def size_of(n, dim):
+    """Return how many blocks there are, and bytes that a task of one takes: points of both kinds, and copies."""
+    asking, asked = _blocks(n, dim)
+    return len(asking) * len(asked), 3.0 * min(ASKED, 8 * n * dim) + 16.0 * dim * min(ASKING, n)
+
+
+def _blocks(n, dim):
+    """Return the bounds of blocks of those who ask, and of those who are asked."""
+    return _bounds(n, -(-n // ASKING)), _bounds(n, -(-8 * n * dim // ASKED))
+
+
 def _bounds(n, count):
     bounds = chunk_bounds(n, max(1, min(n, count)))
     return list(pairwise(bounds))
@@ -76,7 +87,7 @@ def _bounds(n, count):
 def _kept(file):
     """Return what was found before, or None."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             return [arrays[name] for name in arrays.files]
     except (OSError, ValueError, zipfile.BadZipFile, EOFError):
         return None

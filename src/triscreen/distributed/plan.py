@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ from triscreen.triplets.ordered import OrderedTriplets
 
 # Bytes that the lists of all shards may take together, where what is left of all triplets is listed.
 LIST_AT_MOST = 2**31
+_PLANS = 2  # whose points a process keeps, where its shards share them
+_shared, _reading = OrderedDict(), threading.Lock()  # plan -> what its shards share
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,10 @@ class Plan:
                      None if basis is None else np.array(basis))  # fmt: skip
 
     def points(self, ids):
-        """Return (the points of these numbers as they are inside, a hash of them as they are in the files)."""
-        rows = Parts(self.read()["files"]).take(ids)
-        return self.frame().inside(rows), fingerprint(rows)
+        """Return (the points of these numbers as they are inside, a hash of what the files say of them)."""
+        rows, frame = Parts(self.read()["files"]).take(ids), self.frame()
+        known_by = fingerprint(rows, *(array for array in (frame.mean, frame.basis) if array is not None))
+        return frame.inside(rows), known_by
 
 
 def make_plan(source, known_by, kind, cone, frame, n_shards, tables):
@@ -105,7 +109,8 @@ def _nearest(plan, number, n_shards):
     if weights is None:
         made = BlockTriplets(second, *counts)
     else:
-        made = OrderedTriplets(second, *counts, np.array(weights[ids]))
+        own = np.array(weights[ids])
+        made, known_by = OrderedTriplets(second, *counts, own), known_by + fingerprint(own)
     made.point_ids = ids
     return made.over(points), fingerprint(second, counts) + known_by
 
@@ -118,14 +123,26 @@ def _all(plan, number, n_shards):
     return made, fingerprint(made.anchors) + known_by
 
 
-@lru_cache(maxsize=2)
 def _whole(plan):
-    """All anchors: the shards of a process share the points."""
-    weights, near = plan.table("weights"), plan.table("same")
-    codes = np.array(plan.table("codes"), dtype=np.int64)
-    whole = AllTriplets(codes, None if near is None else np.array(near), None if weights is None else np.array(weights))
-    points, known_by = plan.points(np.arange(len(codes)))
-    return whole.over(points[whole.point_ids]), known_by
+    """All anchors, and a hash of what they were made of: the shards of a process share the points."""
+    with _reading:
+        found = _shared.get(plan)
+        if found is None:
+            weights, near = plan.table("weights"), plan.table("same")
+            codes = np.array(plan.table("codes"), dtype=np.int64)
+            tables = [None if table is None else np.array(table) for table in (near, weights)]
+            points, known_by = plan.points(np.arange(len(codes)))
+            known_by += fingerprint(codes, *(table for table in tables if table is not None))
+            whole = AllTriplets(codes, *tables)
+            found = _shared[plan] = whole.over(points[whole.point_ids]), known_by
+            while len(_shared) > _PLANS:
+                _shared.popitem(last=False)
+        return found
+
+
+def forget_points(plan):
+    """Drop what the shards of a plan share."""
+    _shared.pop(plan, None)
 
 
 def _given(plan, number, n_shards):

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import weakref
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ from triscreen._utils.threads import Threads, chunk_bounds, single_threaded_blas
 from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
 from triscreen.distributed.frame import look_at, make_frame
 from triscreen.distributed.here import Here
-from triscreen.distributed.neighbours import ASKED, nearest_on
+from triscreen.distributed.neighbours import nearest_on, size_of
 from triscreen.distributed.order import near_to_each_other
 from triscreen.distributed.plan import LIST_AT_MOST, make_plan
 from triscreen.distributed.shards import perform
@@ -30,6 +31,7 @@ from triscreen.problem.engine import Engine
 from triscreen.problem.losses import SmoothedHinge, check_loss
 from triscreen.problem.prior import check_prior, is_apart, make_prior
 from triscreen.problem.problem import LARGEST_GAMMA, Problem
+from triscreen.problem.units import METRIC
 from triscreen.triplets.given import as_rows, given_triplets
 from triscreen.triplets.knn import name_small_classes
 from triscreen.triplets.labelled import KINDS
@@ -64,7 +66,7 @@ class ShardedProblem(Problem):
     """
 
     def __init__(
-        self, triplets: Any, frame: Any, look: Any, loss: Any, n_jobs: int | None, N: Any, source: Any, alive: Any
+        self, triplets: Any, frame: Any, loss: Any, n_jobs: int | None, N: Any, source: Any, alive: Any
     ) -> None:
         self.n_points, self.n_features, self.memory_budget = len(source), source.dim, None
         self.folder, self._alive = source.folder, alive
@@ -168,21 +170,78 @@ def problem(
     >>> bool(sol.rel_gap <= 1e-6)
     True
     """
+    pool = pool_of(client, n_jobs, as_positive(patience, "patience"), as_positive(waiting, "waiting"))
+    more = {"comparisons": comparisons, "weights": weights, "loss": loss, "cone": cone, "n_jobs": n_jobs}
+    ready = prepare(pool, X, y, triplets, k, n_shards, folder, prior=prior, **more)
+    return ready.problem(ready.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Triplets in shards, before it is known how large the prior is.
+
+    Attributes
+    ----------
+    triplets : ShardedTriplets
+    frame : Frame
+    prior : array or None
+        As it was given, checked.
+    """
+
+    triplets: ShardedTriplets
+    frame: Any = field(repr=False)
+    prior: Any = field(repr=False)
+    _rest: tuple = field(repr=False)
+
+    @property
+    def n_triplets(self):
+        """Number of triplets."""
+        return self.triplets.n_triplets
+
+    def same_as(self, other):
+        """Are these the same triplets?"""
+        return self.triplets.same_as(other.triplets)
+
+    def along(self, N):
+        """Return how the loss grows along the multiples of a metric: what `least_scale` asks for."""
+        T, units, basis = self.triplets, self.frame.units, self.frame.basis
+        loss, n_jobs = self._rest[:2]
+        inside = units.into(N, METRIC)
+        core = inside if basis is None else basis.T @ inside @ basis
+        dist, threads = T.distances_of(core), Threads(n_jobs)
+
+        def look(s):
+            sums, A = T.sweep(s * dist, loss.smoothings[-1], threads)
+            return sums.loss, -T.inner(A, dist, T.cone)
+
+        return look, T.total_weight, T.largest_square * float(np.linalg.norm(core, 2 if core.ndim == 2 else np.inf))
+
+    def problem(self, N):
+        """Return the problem with this prior, a multiple of the one that was given, or None."""
+        return ShardedProblem(self.triplets, self.frame, *self._rest[:2], N, *self._rest[2:])
+
+
+def prepare(
+    pool, X, y, triplets="knn", k=5, n_shards=None, folder=None, *, comparisons=None, weights=None, loss=None,
+    cone="psd", n_jobs=None, prior=None, space=None,
+):  # fmt: skip
+    """Return what is `Prepared`; pool: who works; space: where neighbours are nearest, an array (n, s), if not in X."""
     loss, cone = check_loss(SmoothedHinge() if loss is None else loss), make_cone(cone)
     as_choice(triplets, "triplets", KINDS)
     k, n_shards = as_count(k, "k"), as_count(n_shards, "n_shards", none="a number that fits the data")
-    pool = _pool(client, n_jobs, as_positive(patience, "patience"), as_positive(waiting, "waiting"))
     if comparisons is not None and y is not None:
         raise InputError("comparisons is given: pass either it or y")
-    source, alive = open_source(X, y, folder, needs_labels=comparisons is None)
+    source, alive = open_source(X, y, folder, comparisons is None, getattr(pool, "client", None))
     kind = "given" if comparisons is not None else triplets
     tables = _given_tables(comparisons, weights, len(source)) if kind == "given" else _own_weights(weights, len(source))
     n_shards = n_shards or _count_shards(kind, len(source), k, tables)
     pool.check(source.folder)
-    pool.check_memory("points", [], 3.0 * min(ASKED, 8 * len(source) * source.dim))
+    n_blocks, working = size_of(len(source), source.dim)
+    pool.check_memory("points", [0.0] * n_blocks, working)
     look = look_at(pool, source)
     if kind != "given":
-        tables = _labelled_tables(pool, source, look, kind, k, tables, n_shards)
+        moved = None if space is None else open_source(space, None, source.folder, needs_labels=False)[0]
+        tables = _labelled_tables(pool, source, look, kind, k, tables, n_shards, moved)
     n_shards = min(n_shards, len(tables[{"given": "rows", "knn": "order"}.get(kind, "anchors")]))
     tables.pop("anchors", None)
     N = check_prior(prior, cone, look.corners)
@@ -198,14 +257,17 @@ def problem(
     if loss.gamma > LARGEST_GAMMA and any(one.grains for one in facts):
         raise InputError(f"gamma={loss.gamma:g}: sums over such triplets are exact for gamma up to {LARGEST_GAMMA:g}")
     _log.info("%s triplets in %d shards", f"{made.n_triplets:,}", n_shards)
-    return ShardedProblem(made, frame, look, loss, n_jobs, N, source, alive)
+    return Prepared(made, frame, N, (loss, n_jobs, source, alive))
 
 
-def _pool(client, n_jobs, patience, waiting):
+def pool_of(client, n_jobs=None, patience=30.0, waiting=300.0):
+    """Return who works for a client; None: this process."""
     if client is None:
         return Here(n_jobs)
     if not all(hasattr(client, name) for name in ("submit", "scheduler_info", "nthreads")):
         raise InputError(f"client={shortened(client)}: client must be a dask.distributed.Client, or None")
+    if client.asynchronous:
+        raise InputError(f"client={shortened(client)}: client must be one that waits, Client(asynchronous=False)")
     from triscreen.distributed.pool import Cluster
 
     return Cluster(client, patience, waiting)
@@ -262,20 +324,21 @@ def _given_tables(comparisons, weights, n):
     return {"rows": rows[order], **({} if weights is None else {"weights": weights[order]})}
 
 
-def _labelled_tables(pool, source, look, kind, k, tables, n_shards):
-    """Return the tables of labelled points: neighbours, and the order of the anchors."""
+def _labelled_tables(pool, source, look, kind, k, tables, n_shards, moved):
+    """Return the tables of labelled points: neighbours (among those of ``moved``, if any), and the order of anchors."""
     codes, sizes, weights = source.codes, np.bincount(source.codes), tables.get("weights")
     name_small_classes(source.classes, sizes, None if kind == "all" else k, len(source), kind != "knn")
     codes_file = keep(source.folder, "codes", codes.astype(np.int32))
-    known_by = fingerprint(codes) + look.known_by
+    known_by = fingerprint(codes) + (look.known_by if moved is None else look_at(pool, moved).known_by)
+    near = source if moved is None else moved
     anchors = np.flatnonzero((sizes[codes] > 1) & (True if weights is None else weights > 0))
     if not len(anchors):
         raise InputError("weights are 0 for every point of a class of two points or more: no triplet is left")
     if kind == "all":
         return {**tables, "codes": codes_file, "anchors": anchors}
     if kind == "lmnn":
-        (same,) = nearest_on(pool, source, codes_file, known_by, k, (True,))
+        (same,) = nearest_on(pool, near, codes_file, known_by, k, (True,))
         return {**tables, "codes": codes_file, "same": same, "anchors": anchors}
-    same, other = nearest_on(pool, source, codes_file, known_by, k, (True, False))
+    same, other = nearest_on(pool, near, codes_file, known_by, k, (True, False))
     other[sizes[codes] == 1] = -1
     return {**tables, "same": same, "other": other, "order": near_to_each_other(pool, source, anchors, n_shards)}

@@ -7,6 +7,7 @@ to the same bits.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import OrderedDict
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from triscreen._utils.threads import Threads, single_threaded_blas
-from triscreen.distributed.plan import load
+from triscreen.distributed.plan import forget_points, load
 from triscreen.errors import InputError
 from triscreen.problem.cones import make_cone
 from triscreen.triplets.never_listed import NeverListed
@@ -198,11 +199,14 @@ def forget(plan):
 def keep_only(plan, shards):
     """Drop what is remembered of a plan's other shards; returns how much that was."""
     with _lock:
-        gone = [key for key in _states if key[0] == plan and key[1] not in shards]
+        # Of tuples: this may be called by a collection of garbage in the middle of anything, and change what is walked.
+        gone = [key for key in tuple(_states) if key[0] == plan and key[1] not in shards]
         for key in gone:
-            del _states[key]
-        for key in [key for key in _making if key[0] == plan and key[1] not in shards]:
-            del _making[key]
+            _states.pop(key, None)
+        for key in [key for key in tuple(_making) if key[0] == plan and key[1] not in shards]:
+            _making.pop(key, None)
+        if not shards:
+            forget_points(plan)
         return len(gone)
 
 
@@ -240,13 +244,14 @@ def _after(plan, shard, known_by, names, steps, threads):
     with _lock:
         lock = _making.setdefault((plan, shard), threading.Lock())
     with lock:
-        known = next((i for i in range(len(names), -1, -1) if _get(plan, shard, names[:i]) is not None), None)
-        if known is not None and known == len(names):
-            return _get(plan, shard, names)
-        if names and steps is None:
+        taken, state = len(names), _get(plan, shard, names)
+        while state is None and taken:  # what is dropped meanwhile is dropped: nothing is looked for twice
+            taken -= 1
+            state = _get(plan, shard, names[:taken])
+        if taken < len(names) and steps is None:
             return None
-        state = _base(plan, shard, known_by) if known is None else _get(plan, shard, names[:known])
-        for i in range(known or 0, len(names)):
+        state = _base(plan, shard, known_by) if state is None else state
+        for i in range(taken, len(names)):
             state = State(steps[i].apply(state.triplets, state.cone, threads)[0], state.cone)
             _put(plan, shard, names[: i + 1], state)
         return state
@@ -272,19 +277,24 @@ def _narrow(plan, shard, state, names, step, threads):
 def _get(plan, shard, names):
     with _lock:
         key = plan, shard, names[-1] if names else ""
-        if key in _states:
-            _states.move_to_end(key)
-            _states[key].used = time.monotonic()
-        return _states.get(key)
+        state = _states.get(key)
+        if state is not None:
+            with contextlib.suppress(KeyError):
+                _states.move_to_end(key)
+            state.used = time.monotonic()
+        return state
 
 
 def _put(plan, shard, names, state):
     with _lock:
-        _states[plan, shard, names[-1] if names else ""] = state
-        _states.move_to_end((plan, shard, names[-1] if names else ""))
+        key = plan, shard, names[-1] if names else ""
+        _states.pop(key, None)
+        _states[key] = state  # at the end
         now = time.monotonic()
-        for key in [key for key, other in _states.items() if now - other.used > _IDLE]:
-            del _states[key]
-        derived = [key for key in _states if key[:2] == (plan, shard) and key[2]]
-        for key in derived[:-_DERIVED]:
-            del _states[key]
+        for old in tuple(_states):
+            other = _states.get(old)
+            if other is not None and now - other.used > _IDLE:
+                _states.pop(old, None)
+        derived = [one for one in tuple(_states) if one[:2] == (plan, shard) and one[2]]
+        for one in derived[:-_DERIVED]:
+            _states.pop(one, None)

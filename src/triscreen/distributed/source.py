@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from triscreen._utils.archive import fingerprint, replacing
 from triscreen._utils.validation import as_labels, as_numbers, as_points, shortened
-from triscreen.distributed.store import mapped
-from triscreen.errors import InputError
+from triscreen.distributed.store import keep, mapped
+from triscreen.errors import ClusterError, InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +41,11 @@ class Source:
         return sum(rows for _, rows in self.files)
 
 
-def open_source(X, y, folder, needs_labels=True):
-    """Return the `Source` of what a user passes as X and y, and what must be kept alive as long as it (or None)."""
+def open_source(X, y, folder, needs_labels=True, client=None):
+    """Return the `Source` of what a user passes as X and y, and what must be kept alive as long as it (or None).
+
+    client: whose workers hold what dask has of it; None: dask decides who computes that.
+    """
     if isinstance(X, str | Path):
         if not Path(X).is_dir():
             raise InputError(f"X={str(X)!r}: there is no such folder")
@@ -56,7 +58,7 @@ def open_source(X, y, folder, needs_labels=True):
         folder = temporary.name
     folder = _made(folder)
     if hasattr(X, "__dask_graph__"):
-        files, labels = _of_dask(X, y, folder, needs_labels)
+        files, labels = _of_dask(X, y, folder, needs_labels, client)
         return _source(folder, files, labels, needs_labels), temporary
     X = as_points(X, narrow=True)
     if needs_labels:
@@ -99,11 +101,7 @@ def _made(folder):
 
 def _written(folder, name, array):
     """Write an array as a part, unless it is there; return (file, rows)."""
-    file = Path(folder) / f"{name}-{fingerprint(array)}.npy"
-    if not file.exists():
-        with replacing(file) as stream:
-            np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
-    return str(file), len(array)
+    return str(Path(folder) / keep(folder, name, array)), len(array)
 
 
 # -- a folder of parts -------------------------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ def _columns(frame, label):
 # -- a dask array or dataframe -----------------------------------------------------------------------------------------
 
 
-def _of_dask(X, y, folder, needs_labels):
+def _of_dask(X, y, folder, needs_labels, client):
     """Write the blocks of rows one after the other."""
     table, files, labels = hasattr(X, "columns"), [], []
     if table and needs_labels and not (isinstance(y, str) and y in X.columns):
@@ -165,7 +163,7 @@ def _of_dask(X, y, folder, needs_labels):
     if not table and (X.ndim != 2 or X.numblocks[1] != 1):
         raise InputError(f"X has blocks {X.numblocks}: a dask array must have whole rows, X.rechunk({{1: -1}})")
     for number, block in enumerate(np.ravel(X.to_delayed())):
-        points, own = block.compute(), None
+        points, own = _computed(block, client, f"block {number} of X"), None
         if table:
             points, own = _columns(points, y if needs_labels else None)
         if len(points):
@@ -173,4 +171,13 @@ def _of_dask(X, y, folder, needs_labels):
             labels.append(own)
     if table and needs_labels:
         return files, np.concatenate(labels)
-    return files, y.compute() if hasattr(y, "__dask_graph__") else y
+    return files, _computed(y, client, "y") if hasattr(y, "__dask_graph__") else y
+
+
+def _computed(collection, client, what):
+    """Return what dask holds, or makes: on the workers of a client, who may have it already."""
+    try:
+        return collection.compute() if client is None else client.compute(collection).result()
+    except Exception as err:
+        why = " ".join(str(err).split()) or type(err).__name__
+        raise ClusterError(f"{what} cannot be had of dask: {why:.300}") from err

@@ -19,22 +19,30 @@ from triscreen.errors import InputError
 
 
 def keep(folder, name, array):
-    """Write an array, unless it is there; return its name."""
+    """Write an array, unless it is there as it should be; return its name."""
     array = np.ascontiguousarray(array)
-    file = f"{name}-{fingerprint(array)}.npy"
-    if not (Path(folder) / file).exists():
+    known_by = fingerprint(array)
+    file = f"{name}-{known_by}.npy"
+    if not _holds(Path(folder) / file, known_by):
         with replacing(Path(folder) / file) as stream:
             np.lib.format.write_array(stream, array, allow_pickle=False)
     return file
 
 
+def _holds(file, known_by):
+    """Does a file that may be there hold what its name says? It may have been damaged since it was written."""
+    try:
+        return file.exists() and fingerprint(mapped(file)) == known_by
+    except InputError:
+        return False
+
+
 def keep_text(folder, name, content):
-    """Write what JSON can say, unless it is there; return its name."""
+    """Write what JSON can say; return its name."""
     text = json.dumps(content, sort_keys=True).encode()
     file = f"{name}-{hashlib.blake2b(text, digest_size=16).hexdigest()}.json"
-    if not (Path(folder) / file).exists():
-        with replacing(Path(folder) / file) as stream:
-            stream.write(text)
+    with replacing(Path(folder) / file) as stream:  # a few bytes: rather anew than damaged
+        stream.write(text)
     return file
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from importlib import import_module
 
-from triscreen.errors import InputError
+from triscreen.distributed.asking import NoAnswer, on_loop, outcome
+from triscreen.distributed.asking import ask as asked
+from triscreen.errors import ClusterError, InputError
 
 
-def versions_on(client, folder, workers):
-    """Return for every worker what it runs: a dict, or the text of what went wrong."""
+def versions_on(client, folder, workers, seconds):
+    """Return for every worker what it runs: a dict, or the text of what went wrong, or an `OSError`.
+
+    Each is asked by itself: one that has stopped holds up nobody for longer than so many seconds.
+    """
 
     def ask(folder):
         # Sent as it is, not by name: a worker without triscreen can answer, too.
@@ -37,10 +43,29 @@ def versions_on(client, folder, workers):
         try:
             os.listdir(folder)
         except OSError as err:
-            return f"cannot read the folder {folder!r} ({err.strerror}): pass a folder= that every worker can read"
+            return (
+                f"cannot read the folder {folder!r} ({err.strerror}): pass a folder= that every worker can read, or "
+                "set Dask's temporary-directory to one"
+            )
         return found
 
-    return client.run(ask, str(folder), workers=workers, on_error="return")
+    def answer(worker):
+        return client.run(ask, str(folder), workers=[worker], on_error="return", asynchronous=True)
+
+    coming = {worker: on_loop(client, answer(worker)) for worker in workers}
+    try:
+        end = time.monotonic() + seconds
+        return {worker: _said(one, end - time.monotonic(), worker) for worker, one in coming.items()}
+    finally:
+        for one in coming.values():
+            one.cancel()
+
+
+def _said(coming, seconds, worker):
+    try:
+        return outcome(coming, max(0.0, seconds))[worker]
+    except NoAnswer as err:
+        return OSError(str(err))
 
 
 def check_workers(found):
@@ -63,7 +88,10 @@ def check_workers(found):
         )
 
 
-def memory_limits(client, workers):
+def memory_limits(client, workers, seconds):
     """Return the memory limit of every worker, in bytes; 0: none."""
-    info = client.scheduler_info(n_workers=-1)["workers"]
+    try:
+        info = asked(seconds, client.scheduler_info, n_workers=-1)["workers"]
+    except NoAnswer as err:
+        raise ClusterError(f"the scheduler does not answer ({err})") from None
     return {worker: int(info[worker]["memory_limit"] or 0) if worker in info else 0 for worker in workers}

@@ -5,6 +5,8 @@ For everything that is not Python, or not scikit-learn: ONNX, arrays, other libr
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.pipeline import Pipeline
@@ -35,7 +37,7 @@ def operations_of(model):
         A fitted metric, perhaps after scalers of ours or of scikit-learn, PCA or TruncatedSVD.
     """
     found = []
-    for name, step in _steps(model):
+    for name, step in steps_of(model):
         check_is_fitted(step)
         found += _operations(name, step)
     if not found:
@@ -76,10 +78,20 @@ def affine(model):
 
 def n_features(model):
     """Return how many features a fitted model takes."""
-    return int(_steps(model)[0][1].n_features_in_)
+    return int(steps_of(model)[0][1].n_features_in_)
 
 
-def _steps(model):
+def told_of_features(model):
+    """Return what is known of the features that a model takes, as JSON: {"features": names, "columns": of a file}."""
+    first, told = steps_of(model)[0][1], {}
+    if hasattr(first, "feature_names_in_"):
+        told["features"] = json.dumps([str(name) for name in first.feature_names_in_])
+    if getattr(first, "columns_", None) is not None:
+        told["columns"] = json.dumps(first.columns_)
+    return told
+
+
+def steps_of(model):
     """Return the (name, step) that do something."""
     steps = model.steps if isinstance(model, Pipeline) else [(type(model).__name__, model)]
     return [(name, step) for name, step in steps if step is not None and not isinstance(step, str)]

@@ -29,6 +29,7 @@ from triscreen.problem.cones import components_of
 from triscreen.problem.losses import loss_of
 from triscreen.problem.units import LAMBDA
 from triscreen.solvers import Solution
+from triscreen.solvers.truncation import truncation
 
 _Fit = TypeVar("_Fit", bound=Callable)
 FLOATS = [np.float64, np.float32]
@@ -47,6 +48,7 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
     rel_gap_: float
     converged_: bool
     screening_: list
+    truncation_: dict | None
     prior_: np.ndarray | None
     prior_scale_: float
     n_triplets_: int
@@ -173,9 +175,19 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
         """Keep a solution's metric as components, and its proof."""
         self.solution_ = replace(solution)  # without its problem, which has the points
         self.components_ = components[: self.n_components]
+        self.truncation_ = self._cost(solution, components)
         self.lam_, self.n_iter_ = solution.lam, max(1, solution.n_iter)
         self.dual_gap_, self.rel_gap_, self.converged_ = solution.gap, solution.rel_gap, solution.converged
         self.screening_ = solution.screening
+
+    def _cost(self, solution, components):
+        """Return what `n_components` costs by the certificate, None where it cuts nothing off."""
+        problem, left = vars(solution).get("_problem"), self.n_components
+        if left is None or left >= len(components) or problem is None:
+            return None
+        told = truncation(problem, solution, [left], components)
+        return {"rank": told.rank, "kept": float(told.kept[0]), "cost": float(told.costs[0]),
+                "rel_cost": float(told.rel_costs[0])}  # fmt: skip
 
 
 def components_in(problem, M):
@@ -216,15 +228,15 @@ class DistanceOfTwo:
     """The learned distance as a function of two vectors."""
 
     def __init__(self, components):
-        self.components = components.copy()
+        self.components = np.array(components, dtype=float, ndmin=2)
 
     def __call__(self, u, v, squared=False):
-        """Return the distance of two points, vectors (d,) or rows (1, d); squared: its square."""
+        """Return the distance of two points, vectors (d,), rows (1, d) or numbers (d = 1); squared: its square."""
         z = self.components @ (self._vector(u, "u") - self._vector(v, "v"))
         return float(z @ z) if squared else float(np.sqrt(z @ z))
 
     def _vector(self, x, name):
-        x = np.asarray(x, dtype=float)
+        x = np.atleast_1d(np.asarray(x, dtype=float))
         dim = self.components.shape[1]
         if x.shape not in ((dim,), (1, dim)):
             raise InputError(f"{name} has shape {x.shape}: it must be a vector of {dim} features")

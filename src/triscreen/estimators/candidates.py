@@ -31,9 +31,9 @@ class Candidate:
     prior : as for `TripletMetric`
     ratios : array
         lam / lambda_max of its path.
-    alone : array, shape (n_folds, 2)
-        Score and accuracy of the start itself.
-    scores : array, shape (n_folds, n_ratios, 2)
+    alone : array, shape (n_folds, n_scores)
+        Score, accuracy and perhaps more of the start itself.
+    scores : array, shape (n_folds, n_ratios, n_scores)
         Of the path from there; NaN where it ended early, or was not walked.
     seconds : float
     dropped : int
@@ -67,14 +67,14 @@ class Candidate:
         return Candidate(name, self.prior, self.ratios, alone, scores, before=before)
 
     @classmethod
-    def all_of(cls, priors, grid, n_folds):
-        """Return one for each start; grid: from a start to its ratios."""
+    def all_of(cls, priors, grid, n_folds, n_scores=2):
+        """Return one for each start; grid: from a start to its ratios; n_scores: that a metric has in a fold."""
         made, names = [], [name_of(prior) for prior in priors]
         for k, (prior, name) in enumerate(zip(priors, names, strict=True)):
             name = f"{name} {names[:k].count(name) + 1}" if names.count(name) > 1 else name
             ratios = grid(prior)
-            scores = np.full((n_folds, len(ratios), 2), np.nan)
-            made.append(cls(name, prior, ratios, np.full((n_folds, 2), np.nan), scores))
+            scores = np.full((n_folds, len(ratios), n_scores), np.nan)
+            made.append(cls(name, prior, ratios, np.full((n_folds, n_scores), np.nan), scores))
         return made
 
     def filled(self):
@@ -107,8 +107,8 @@ def choose_candidate(candidates, euclid, one_standard_error, with_euclid=True):
     """Return (the candidate, the column of its path; None: alone); (None, None): Euclid.
 
     The simplest first: Euclid, the starts alone, their paths, the path from no start, and last further rounds. euclid:
-    array of shape (n_folds, 2), its score and accuracy; it is no choice where fewer directions are wanted, because it
-    has no order among its own.
+    array of shape (n_folds, n_scores), its score and accuracy; it is no choice where fewer directions are wanted,
+    because it has no order among its own.
     """
     scores = {c.name: c.filled() for c in candidates}
     columns = {name: choose(filled[:, :, 0], one_standard_error) for name, filled in scores.items()}

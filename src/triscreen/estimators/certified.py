@@ -8,6 +8,7 @@ import numpy as np
 
 from triscreen.errors import Interrupted
 from triscreen.selection.bounds import votes_over
+from triscreen.selection.journal import Journal
 from triscreen.selection.search import Search
 from triscreen.selection.sides import Side
 
@@ -53,7 +54,7 @@ def dense(ratios):
     return np.geomspace(ratios[0], ratios[-1], 1 + steps) if steps else ratios[:1]
 
 
-def certified_choice(eps, ratios, paths, data, k, scales, alone, seconds=None):
+def certified_choice(eps, ratios, paths, data, k, scales, alone, seconds=None, checkpoint=None):
     """Return what is `Certified`.
 
     Parameters
@@ -72,18 +73,21 @@ def certified_choice(eps, ratios, paths, data, k, scales, alone, seconds=None):
     alone : array
         The errors of the folds without any learning.
     seconds : float, optional
+    checkpoint : path, optional
+        Folder for the steps of the search; not used where a path was ended by time: the next run has a longer one.
     """
     reached = min(len(path) for path, _ in paths)
     known, sides = ratios[:reached], []
     for (path, problem), scale, held_out in zip(paths, scales, data, strict=True):
         path = path._of(path._rows[:reached], problem)
         sides.append(Side(votes_over(path, problem, *held_out, min(k, len(held_out[0]))), known, scale))
-    search = Search(sides, eps)
-    search.offer(np.inf, float(np.mean(alone)))
-    try:
-        stopped = search.run(seconds, _MOST * len(sides))
-    except Interrupted as err:
-        raise Interrupted(str(err), _certified(search, ratios, paths, alone, "interrupt")) from None
+    with Journal(checkpoint if reached == len(ratios) else None, sides) as journal:
+        search = Search(sides, eps, journal)
+        search.offer(np.inf, float(np.mean(alone)))
+        try:
+            stopped = search.run(seconds, _MOST * len(sides))
+        except Interrupted as err:
+            raise Interrupted(str(err), _certified(search, ratios, paths, alone, "interrupt")) from None
     return _certified(search, ratios, paths, alone, stopped)
 
 

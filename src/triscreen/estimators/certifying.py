@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 
+from triscreen._utils.checkpoint import look
 from triscreen._utils.validation import as_positive, shortened
 from triscreen.errors import ConvergenceWarning, InputError
 from triscreen.estimators.base import scale_of_lambda
@@ -58,11 +59,28 @@ class Certifying:
             _log.info("certify, fold %d of %d: %d lambdas", k + 1, n_folds, len(path))
         alone = euclid if chosen is None or chosen.prior is None or chosen.before else candidate.alone
         seconds = self._arguments(begin, 1.0)["max_seconds"]
-        found = certified_choice(eps, ratios, paths, data, self.score_neighbors, scales, 1 - alone[:, 1], seconds)
+        folder = None if self.checkpoint is None else self._folder_of_search(candidate)
+        found = certified_choice(
+            eps, ratios, paths, data, self.score_neighbors, scales, 1 - alone[:, 1], seconds, folder
+        )
         self._keep_certified(found, candidate, chosen, euclid)
         if found.ratio == np.inf:
             return (None if alone is euclid else chosen), None
         return candidate, np.append(candidate.ratios[candidate.ratios > found.ratio], found.ratio)
+
+    def _folder_of_search(self, candidate):
+        """Return the folder of the checkpoint of a search: another one for each number of neighbours that vote."""
+        folder = self._folder(candidate, candidate.before, 0, False)
+        return folder.with_name(f"search-{self.score_neighbors}-{folder.name}")
+
+    def _look_at_searches(self, whole):
+        """Refuse a checkpoint with a search that is damaged."""
+        for folder in whole.glob("search-*"):
+            look(folder)
+
+    def _folder_to_the_end(self, folder):
+        """Return the folder of the path over all points, which ends at the ratio of a proof."""
+        return folder if self.certify is None else folder.with_name(f"{folder.name}-at-{self.lam_ratio_:.17g}")
 
     def _keep_certified(self, found, candidate, chosen, euclid):
         """Say what was proven, and chosen by that."""

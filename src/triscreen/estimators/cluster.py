@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager, nullcontext
 
 from triscreen._utils.validation import shortened
-from triscreen.distributed.problem import problem
+from triscreen.distributed.problem import pool_of, prepare
+from triscreen.distributed.source import Temporary
 from triscreen.errors import InputError
 
 _CONNECT = "20s"
@@ -41,26 +42,50 @@ def _connected(Client, address):
         raise InputError(f"scheduler={address!r}: no scheduler answers there ({why:.80})") from None
 
 
-def problem_on(client, X, y, estimator, weights):
-    """Return the problem of an estimator in shards, without what needs all points here."""
-    return problem(
-        client,
-        X,
-        y,
-        estimator.triplets,
-        estimator.n_neighbors,
-        weights=weights,
-        loss=estimator._loss(),
-        cone=estimator.cone,
-        n_jobs=estimator.n_jobs,
-    )
+class Shards:
+    """Makes the triplets of an estimator on a cluster.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client or None
+    estimator : TripletMetric
+    X, y, weights : arrays
+    """
+
+    def __init__(self, client, estimator, X, y, weights):
+        self.pool = pool_of(client, estimator.n_jobs)
+        self.home = Temporary()
+        self.estimator, self.X, self.y, self.weights = estimator, X, y, weights
+
+    @classmethod
+    @contextmanager
+    def of(cls, estimator, X, y, weights):
+        """Give those of an estimator's scheduler; None where it has none."""
+        if estimator.scheduler is None:
+            yield None
+            return
+        with client_of(estimator.scheduler) as client:
+            made = cls(client, estimator, X, y, weights)
+            try:
+                yield made
+            finally:
+                made.pool.close()
+
+    def triplets(self, Z, N):
+        """Return triplets whose neighbours are nearest in Z, for problems with multiples of the prior N, or none."""
+        how, space = self.estimator, None if Z is self.X else Z
+        return prepare(
+            self.pool, self.X, self.y, how.triplets, how.n_neighbors, None, self.home.name, weights=self.weights,
+            loss=how._loss(), cone=how.cone, n_jobs=how.n_jobs, prior=N, space=space,
+        )  # fmt: skip
 
 
 def check_alone(estimator, neighbors):
     """Refuse what a fit on a cluster cannot do."""
-    for name, right in (("rounds", 1), ("prior", None), ("memory_budget", None)):
-        value = getattr(estimator, name)
-        if not (value is None if right is None else value == right):
-            raise InputError(f"{name}={shortened(value)}: with scheduler={estimator.scheduler!r} it must be {right}")
+    if estimator.memory_budget is not None:
+        raise InputError(
+            f"memory_budget={shortened(estimator.memory_budget)}: with scheduler={estimator.scheduler!r} it must be "
+            "None; workers have limits of their own"
+        )
     if neighbors is not None:
         raise InputError(f"neighbors is given: with scheduler={estimator.scheduler!r} the workers search for them")

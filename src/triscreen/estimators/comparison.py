@@ -31,6 +31,7 @@ from triscreen.estimators.starts import check_start, make_start, scaled_start
 from triscreen.problem import Problem
 from triscreen.screening import Screening
 from triscreen.selection import comparison_error
+from triscreen.selection.votes import interval
 from triscreen.solvers import solve
 from triscreen.solvers.contract import Solver
 from triscreen.triplets import given_triplets
@@ -74,6 +75,12 @@ class ComparisonMetric(MetricEstimator):
     cv_scores_ : array, shape (n_folds, n_ratios), or None
         Shares of held-out comparisons in the right order; NaN where the walk of a fold ended early. One fold, where
         lam_ratio="auto" looked.
+    error_before_, error_after_ : (float, float, float) or None
+        Share of the held-out comparisons that Euclidean distance, and the choice, have in the wrong order, and an
+        interval of 95 % (Wilson's, for ``n_held_out_`` independent trials, which comparisons of the same items are
+        not); None where none were held out. The choice was made on them, so the second one flatters.
+    n_held_out_ : int
+        Different comparisons that were held out.
 
     References
     ----------
@@ -191,9 +198,15 @@ class ComparisonMetric(MetricEstimator):
         self.n_triplets_, self.n_points_ = problem.triplets.n_triplets, len(np.unique(origin[indices]))
         with telling(self, triplets, None, "iteration") as tell:
             choice = Choice(ratio if lam is None else None)
-            if lam is None and (by_folds or ratio is None):
-                choice = self._choose(problem, points, indices, weights, begin, tell, parts)
+            if lam is None and ratio is None and not by_folds and looks(problem):
+                part = held_out_comparisons(indices)
+                parts = None if part is None else [part]
+            if parts is not None:
+                choice = self._choose(parts, points, indices, weights, begin, tell)
+            elif lam is None and ratio is None:
+                choice = Choice(PLAIN)
             self.lam_ratio_, self.ratios_, self.cv_scores_ = choice.ratio, choice.ratios, choice.scores
+            self._set_errors(choice, points, indices, parts)
             lam = lam if lam is not None else choice.ratio * top
             self._so_far = solve(problem, lam, start=choice.M, callback=tell, **self._arguments(begin))
             self._set_solution(self._so_far, components_in(problem, self._so_far.M))
@@ -210,25 +223,39 @@ class ComparisonMetric(MetricEstimator):
         N, scale = scaled_start(N, points, T, self._loss(), self.n_jobs)
         return Problem(points, T, self._loss(), self.cone, **limits, prior=N), N, scale
 
-    def _choose(self, problem, points, indices, weights, begin, tell, parts):
-        """Return the `Choice` of lam / lambda_max by folds (None: by comparisons held out, where that is worth it)."""
-        if parts is None:
-            part = held_out_comparisons(indices) if looks(problem) else None
-            if part is None:
-                return Choice(PLAIN)
-            parts = [part]
+    def _choose(self, parts, points, indices, weights, begin, tell):
+        """Return the `Choice` of lam / lambda_max by comparisons held out; parts: (to learn from, held out), each."""
 
         def maker(train):
             some = None if weights is None else weights[train]
             return lambda: self._make_problem(points, indices[train], some)[0]
 
         def judge(k, L):
-            return 1 - comparison_error(points @ L[: self.n_components].T, indices[parts[k][1]])
+            return 1 - _error(points, indices[parts[k][1]], L[: self.n_components])
 
         makers = [maker(train) for train, _ in parts]
         found = ratio_by_folds(makers, judge, 2 if len(parts) > 1 else 1, self._arguments(begin), tell)
         _log.info("lam/lambda_max %.3g by %d folds", found.ratio, len(parts))
         return found
+
+    def _set_errors(self, choice, points, indices, parts):
+        """Keep the errors of Euclid and of the choice on what was held out."""
+        self.error_before_ = self.error_after_ = None
+        self.n_held_out_ = 0
+        if choice.scores is None:
+            return
+        chosen = list(choice.ratios).index(choice.ratio)
+        folds = []  # (rows held out, error of Euclid, error of the choice) of those that time allowed
+        for (_, test), row in zip(parts, choice.scores, strict=True):
+            seen = row[: chosen + 1][~np.isnan(row[: chosen + 1])]
+            if len(seen):  # where a walk ended before, its last metric stands for those after it
+                folds.append((test, _error(points, indices[test]), 1 - seen[-1]))
+        tests, *errors = zip(*folds, strict=True)
+        self.n_held_out_ = len(np.unique(np.concatenate(tests)))
+        self.error_before_, self.error_after_ = (
+            (error, *interval(error, self.n_held_out_))
+            for error in (float(np.average(some, weights=[len(test) for test in tests])) for some in errors)
+        )
 
     def _splitter(self):
         """Return what makes the folds of lam="cv"."""
@@ -278,12 +305,23 @@ class ComparisonMetric(MetricEstimator):
                 f"triplets has shape {names.shape}: it must have shape (m, 3), rows of the preprocessor or other names"
             )
         points, indices = named_points(self.preprocessor, names, "triplets")
-        points = self._dense(validate_data(self, points, accept_sparse="csr", dtype=FLOATS)).astype(float)
+        points = validate_data(self, points, accept_sparse="csr", dtype=FLOATS)
         same = (indices[:, 0] == indices[:, 1]) | (indices[:, 0] == indices[:, 2]) | (indices[:, 1] == indices[:, 2])
         if same.any():
             row = int(np.argmax(same))
             raise InputError(f"triplets[{row}] has the same point twice: a comparison needs three different points")
-        return points, indices, np.arange(len(points))
+        used, indices = np.unique(indices, return_inverse=True)  # the others are in no comparison
+        points = self._dense(points if len(used) == points.shape[0] else points[used])
+        # A problem takes float32 as it is, a prior does not.
+        points = points if self.prior is None else points.astype(float, copy=False)
+        return points, indices.reshape(-1, 3), used
+
+
+def _error(points, rows, L=None):
+    """Return the share of comparisons in the wrong order, by Euclidean distance or by components, in float64."""
+    used, rows = np.unique(rows, return_inverse=True)
+    points = points[used].astype(float, copy=False)
+    return comparison_error(points if L is None else points @ L.T, rows.reshape(-1, 3))
 
 
 def _told_apart(points, indices):

@@ -19,12 +19,12 @@ from triscreen._utils.archive import as_path
 from triscreen._utils.progress import stage
 from triscreen._utils.threads import single_threaded_blas
 from triscreen._utils.validation import as_count, as_flag, as_positive, shortened
-from triscreen.errors import InputError, OutOfTime
+from triscreen.errors import InputError
 from triscreen.estimators.base import scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
-from triscreen.estimators.candidates import Candidate, choose_candidate, drop_hopeless, improvement, table, warn_of_cuts
+from triscreen.estimators.candidates import Candidate, choose_candidate, improvement, table, warn_of_cuts
 from triscreen.estimators.certifying import Certifying
-from triscreen.estimators.folds import make_folds, named, score_of_fold
+from triscreen.estimators.folds import errors_of, make_folds, named, score_of_fold
 from triscreen.estimators.graphs import given_neighbours, neighbours_of_parts
 from triscreen.estimators.ratios import LARGEST_WITH_PRIOR, grid, without_leaps
 from triscreen.estimators.scaling import warn_of_scales
@@ -37,7 +37,9 @@ from triscreen.estimators.starts import (
     moved,
     without_learning,
 )
+from triscreen.estimators.tasks import crew_of
 from triscreen.estimators.triplet import LabelledMetric
+from triscreen.estimators.trying import Trying
 from triscreen.path import solve_path
 from triscreen.path.checkpoint import kept_losses
 from triscreen.screening import Screening
@@ -52,7 +54,7 @@ STARTS = (None, "identity", "within")
 _log = logging.getLogger(__name__)
 
 
-class TripletMetricCV(Certifying, LabelledMetric):
+class TripletMetricCV(Certifying, Trying, LabelledMetric):
     """A Mahalanobis metric whose start and lambda are chosen by cross-validation over whole paths of certified metrics.
 
     Each candidate, a metric to begin with, has a path from it, and is also tried alone, without any learning; so on the
@@ -100,10 +102,14 @@ class TripletMetricCV(Certifying, LabelledMetric):
         times as long.
     max_seconds : float, optional
         For the whole fit, shared out among its paths.
+    scheduler : None, "current" or str, optional
+        Who tries starts in folds: this process; or the workers of a Dask cluster, as for `TripletMetric`, each start in
+        each fold a task, to the same bits. The fit on all points, and the proof of ``certify``, are made here.
     checkpoint : path, optional
-        A folder, in which each path has a folder of its own: the same fit goes on where a killed one stopped.
+        A folder, in which each path has a folder of its own: the same fit goes on where a killed one stopped. What
+        workers have found is kept there, too.
     callback : callable, optional
-        Sees a `PathState` after every lambda; returning True ends that path.
+        Sees a `PathState` after every lambda of the paths that are walked here; returning True ends that path.
     verbose : int
         1: a line per fold and round on stderr, and a bar where that is a terminal; 2: per lambda, too.
 
@@ -120,7 +126,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
     improvement_ : (float, float)
         Accuracy of the choice less that of Euclid on the same folds (with a scorer of your own: its scores): the mean
         and its standard error. In-sample: the choice was made on these folds. Not above its standard error: metric
-        learning does not help here.
+        learning does not help here. error_before_, error_after_ are those errors with intervals (`TripletClassifier`).
     prior_, prior_scale_ :
         As for `TripletMetric`.
     path_ : Path or None
@@ -157,6 +163,8 @@ class TripletMetricCV(Certifying, LabelledMetric):
     ((3, 6), True, True)
     """
 
+    _n_scores = 2  # of a metric on a fold: what chooses, accuracy, and what classes below this one want to know
+
     def __init__(
         self,
         n_neighbors: int = 5,
@@ -181,6 +189,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
         max_seconds: float | None = None,
         n_jobs: int | None = None,
         memory_budget: float | None = None,
+        scheduler: Any = None,
         checkpoint: str | os.PathLike | None = None,
         callback: Callable[[Any], object] | None = None,
         random_state: Any = None,
@@ -209,6 +218,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
         self.max_seconds = max_seconds
         self.n_jobs = n_jobs
         self.memory_budget = memory_budget
+        self.scheduler = scheduler
         self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
@@ -256,32 +266,29 @@ class TripletMetricCV(Certifying, LabelledMetric):
         check_arrays(priors, X, y, self.cone)
         given = given_neighbours(self.triplets, neighbors, y)
         folds = make_folds(self.cv, X, y, groups)
-        starts = Candidate.all_of(priors, self._grid, len(folds))
+        starts = Candidate.all_of(priors, self._grid, len(folds), self._n_scores)
         parts = [*folds, (np.arange(len(X)), None)]
         self._look_at_folders(starts, parts)
-        self._given, self._near = given, neighbours_of_parts(self, X, y, given, parts)
-        euclid = np.full((len(folds), 2), np.nan)
+        self._given, self._near, self._has_path = given, neighbours_of_parts(self, X, y, given, parts), False
         # A further round walks those before it again.
         walks = len(folds) * (len(starts) + sum(range(2, self.rounds + 1))) + self.rounds
-        with telling(self, X, y, "lambda", walks * max(len(without_leaps(c.ratios)[0]) for c in starts)) as tell:
+        steps = walks * max(len(without_leaps(c.ratios)[0]) for c in starts)
+        with telling(self, X, y, "lambda", steps) as tell, crew_of(self, X, y, weights, folds) as crew:
             how = (parts, X, y, weights, begin, tell)
-            for k in range(len(folds)):
-                euclid[k] = self._try_fold(starts, k, *how)
-                if k + 1 < len(folds):  # there is something to save
-                    drop_hopeless(starts, k + 1)
+            euclid = self._try_starts(starts, crew, *how)
             cut = self.n_components is not None and self.n_components < X.shape[1]
             choice = partial(choose_candidate, starts, euclid, one_standard_error, not cut)
             chosen, column = choice()
             for _ in range(1, self.rounds):
                 if column is None:
                     break
-                starts.append(self._next_round(chosen, column, *how))
+                starts.append(self._next_round(chosen, column, crew, *how))
                 chosen, column = choice()
                 if chosen is not starts[-1]:
                     break
             if chosen is None or knows_no_scale(chosen.prior):
                 warn_of_scales(X)
-            self._keep(chosen or starts[0], chosen, column, euclid)
+            self._keep(chosen or starts[0], chosen, column, euclid, folds)
             self.candidates_ = table(starts, euclid)
             if eps is None:
                 wanted = None if column is None else chosen.ratios[: column + 1]
@@ -289,7 +296,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
                 chosen, wanted = self._certify(eps, starts, chosen, euclid, *how)
             self._learn_all(chosen, wanted, *how)
             warn_of_cuts(starts, len(folds), self.max_seconds)
-        del self._given, self._near
+        del self._given, self._near, self._has_path
         return self
 
     def _priors(self):
@@ -301,50 +308,8 @@ class TripletMetricCV(Certifying, LabelledMetric):
             check_start(prior, "candidates")
         return list(given)
 
-    def _try_fold(self, starts, k, parts, X, y, weights, begin, tell):
-        """Walk the paths of all starts of a fold, and score them; return the scores of Euclid."""
-        (train, test), n_folds = parts[k], len(parts) - 1
-        data = (X[train], y[train], X[test], y[test])
-        left = sum(not c.dropped for c in starts) * (n_folds - k) + 1
-        for candidate in starts:
-            since = time.perf_counter()
-            with named(k, train):
-                N = make_start(candidate.prior, X[train], y[train], self.cone)
-                candidate.alone[k] = self._score(components_of_start(N, X.shape[1]), data)
-            if candidate.dropped:  # its path, but alone it may still be the best
-                candidate.seconds += time.perf_counter() - since
-                continue
-            try:
-                stage(f"fold {k + 1}/{n_folds} {candidate.name}")
-                with named(k, train):
-                    judge = partial(self._score, data=data)
-                    path, scores = self._walk(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
-            except OutOfTime:
-                if self._so_far is None:
-                    raise
-                candidate.cut += 1
-                continue  # without scores
-            finally:
-                candidate.seconds += time.perf_counter() - since
-                left -= 1
-            candidate.scores[k, : len(scores)] = np.reshape(scores, (-1, 2))
-            candidate.cut += path.stopped_by == "max_seconds"
-            _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
-                      candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
-        return self._score(np.eye(X.shape[1]), data, whole=True)
-
-    def _next_round(self, chosen, column, parts, *how):
-        """Return the candidate whose neighbours are chosen again, by the metrics at this column of a path."""
-        again = chosen.again(column)
-        for k in range(len(parts) - 1):
-            self._try_fold([again], k, parts, *how)
-            drop_hopeless([again], k + 1, chosen)
-            if again.dropped:
-                break
-        return again
-
     def _walk(self, candidate, N, k, train, X, y, weights, begin, left, tell, judge=None, ratios=None):
-        """Return (the path of one part from one start, its scores), after the rounds that come before it.
+        """Return (the path of one part from one start, its scores or else its problem), after the rounds before it.
 
         judge: of a fold, from a metric to its scores; ratios: those of the candidate, or fewer.
         """
@@ -352,7 +317,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
         arguments = self._how(begin, left, candidate.before, candidate, k, judge)
         path, scores = self._path(problem, candidate.ratios if ratios is None else ratios, judge, tell, arguments)
         self._so_far, self.prior_, self.prior_scale_ = path, *own
-        return path, scores
+        return path, problem if judge is None else scores
 
     def _problem_after_rounds(self, candidate, N, k, train, X, y, weights, begin, left, tell, judge):
         """Return (the problem of one part from one start after the rounds before, its prior and the scale of that)."""
@@ -388,11 +353,12 @@ class TripletMetricCV(Certifying, LabelledMetric):
         if judge is not None:
             arguments["tol"] = max(as_positive(self.tol, "tol"), _ROUGH)
         if self.checkpoint is not None:
-            arguments["checkpoint"] = self._folder(candidate, before, k, judge is not None, column)
+            folder = self._folder(candidate, before, k, judge is not None, column)
+            arguments["checkpoint"] = self._folder_to_the_end(folder) if judge is None and column is None else folder
         return arguments
 
-    def _keep(self, shown, chosen, column, euclid):
-        """Say what was chosen."""
+    def _keep(self, shown, chosen, column, euclid, folds):
+        """Say what was chosen, and return its scores."""
         scores = euclid if chosen is None else chosen.alone if column is None else chosen.filled()[:, column]
         self.chosen_ = "euclid" if chosen is None else chosen.name
         self.ratios_, self.cv_scores_ = shown.ratios, shown.scores[:, :, 0]
@@ -400,11 +366,15 @@ class TripletMetricCV(Certifying, LabelledMetric):
         self.lam_ratio_ = float("inf") if column is None else float(shown.ratios[column])
         self.best_score_ = float(np.nanmean(scores[:, 0]))
         self.improvement_ = improvement(scores[:, 1], euclid[:, 1])
+        self.error_before_, self.error_after_ = (
+            errors_of(some[:, 1], folds, self.scoring) for some in (euclid, scores)
+        )
         mean, error = self.improvement_
         what = self.chosen_ if column is not None else f"{self.chosen_} alone"
         _log.info("chosen: %s, lam/lambda_max %.3g, score %.4f, %+.4f (standard error %.4f) over Euclid%s", what,
                   self.lam_ratio_, self.best_score_, mean, error,
                   "" if mean > error else ": metric learning does not help here")  # fmt: skip
+        return scores
 
     def _learn_all(self, chosen, ratios, parts, X, y, weights, begin, tell):
         """Fit the choice on all points; ratios: down to the chosen one, None: a start alone."""
@@ -417,9 +387,9 @@ class TripletMetricCV(Certifying, LabelledMetric):
             return
         stage("all points")
         data = (X, y, weights, begin, 1, tell)
-        path = self.path_ = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=ratios)[0]
-        self.n_rounds_, self.n_triplets_ = 1 + len(chosen.before), path.n_triplets
-        self._set_solution(path[len(path) - 1], path.components(len(path) - 1))
+        path, problem = self._walk(chosen, N, len(parts) - 1, train, *data, ratios=ratios)
+        self.path_, self.n_rounds_, self.n_triplets_ = path, 1 + len(chosen.before), path.n_triplets
+        self._set_solution(path[len(path) - 1].knowing(problem), path.components(len(path) - 1))
         self.n_iter_ = max(1, int(path.n_iter.sum()))
 
     def _check_options(self):
@@ -448,6 +418,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
         for folder in sorted(whole.glob("round-*")) if whole.is_dir() else ():
             if folder not in seen:  # of further rounds
                 kept_losses(folder)
+        self._look_at_searches(whole)
 
     def _grid(self, prior):
         """Return the ratios of the path from a start."""
@@ -463,7 +434,7 @@ class TripletMetricCV(Certifying, LabelledMetric):
         def done():
             if judge is None and self.certify is not None:  # this ratio was proven, not a larger one
                 return False
-            first = [score for score, _ in scores]
+            first = [score[0] for score in scores]
             falling = len(first) > _PATIENCE and max(first[-_PATIENCE:]) < max(first)
             return np.ndim(self.ratios) == 0 and (falling or (losses and losses[-1] < _DONE * of_zero))
 

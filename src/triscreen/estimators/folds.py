@@ -20,6 +20,7 @@ from triscreen.errors import (
     SmallClassWarning,
 )
 from triscreen.selection import triplet_accuracy, vote_scores
+from triscreen.selection.votes import interval
 from triscreen.triplets.pairs import product
 
 # Folds are repeated until so many predictions are held out, so many times at most.
@@ -84,3 +85,15 @@ def score_of_fold(L, data, scoring, n_neighbors, score_neighbors, n_jobs):
         near = KNeighborsClassifier(min(score_neighbors, len(Z))).fit(Z, y)
         score = check_scoring(near, scoring)(near, Z_test, y_test)
     return score, score
+
+
+def errors_of(accuracies, folds, scoring=None):
+    """Return (share of held-out points that are wrong, low, high): Wilson's interval for as many trials as points.
+
+    Nobody knows where a scorer of the user's own, scoring, takes the place of the accuracy.
+    """
+    if scoring is not None:
+        return np.nan, 0.0, 1.0
+    sizes, known = np.array([len(test) for _, test in folds]), ~np.isnan(accuracies)
+    error = float(1 - np.average(accuracies[known], weights=sizes[known])) if known.any() else np.nan
+    return error, *interval(error, len(np.unique(np.concatenate([test for _, test in folds]))))

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from triscreen._utils.extras import wanted
 from triscreen.errors import InputError
-from triscreen.estimators.affine import n_features, operations_of
+from triscreen.estimators.affine import n_features, operations_of, told_of_features
 
 
 def to_onnx(model: BaseEstimator, dtype: DTypeLike = np.float32) -> Any:
@@ -20,7 +20,7 @@ def to_onnx(model: BaseEstimator, dtype: DTypeLike = np.float32) -> Any:
     ----------
     model : estimator or Pipeline
         A fitted metric, or a pipeline of scalers (ours or scikit-learn's), PCA or TruncatedSVD and a metric, such as
-        ``triscreen fit`` writes: scaling goes along.
+        ``triscreen fit`` writes: scaling goes along, and the names of its features as metadata ("features", JSON).
     dtype : numpy.float32 or numpy.float64
         Of input and output.
 
@@ -64,5 +64,6 @@ def to_onnx(model: BaseEstimator, dtype: DTypeLike = np.float32) -> Any:
     made = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 13)], producer_name="triscreen", ir_version=8
     )
+    helper.set_model_props(made, told_of_features(model))
     checker.check_model(made)
     return made

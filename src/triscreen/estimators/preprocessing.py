@@ -41,8 +41,8 @@ def named_points(preprocessor, names, what):
     """
     check_preprocessor(preprocessor)
     if callable(preprocessor):
-        names, rows = np.unique(names, return_inverse=True)
-        return _called(preprocessor, names), rows
+        once, rows = np.unique(names, return_inverse=True)
+        return _called(preprocessor, once), rows.reshape(np.shape(names))  # numpy 1 gives them in one dimension
     index = _own_index(preprocessor)
     if index is not None:
         if not index.is_unique:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from triscreen._utils.validation import as_choice
+from triscreen._utils.validation import as_choice, blocks_of_rows
 from triscreen.errors import InputError, ScaleWarning
 
 SCALINGS = ("none", "minmax", "standard", "libsvm")
@@ -22,7 +22,8 @@ _NOTHING = 1e-3
 
 def warn_of_scales(X):
     """Warn where features are of such different sizes that half of them hardly enter any distance."""
-    variances = np.sort(X.var(axis=0))
+    mean = X.mean(axis=0, dtype=float)
+    variances = np.sort(sum(((X[rows] - mean) ** 2).sum(axis=0) for rows in blocks_of_rows(X)) / len(X))
     variances = variances[variances > 0]
     least = variances[: (len(variances) + 1) // 2].sum()
     if len(variances) > 1 and least < _NOTHING * variances.sum():

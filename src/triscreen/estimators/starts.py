@@ -13,6 +13,7 @@ import numpy as np
 
 from triscreen._utils.threads import Threads, single_threaded_blas
 from triscreen._utils.validation import shortened
+from triscreen.distributed.problem import Prepared
 from triscreen.errors import DegenerateProblemWarning, InputError
 from triscreen.problem.cones import components_of, make_cone
 from triscreen.problem.engine import Engine
@@ -102,21 +103,31 @@ def moved(X, N):
 @single_threaded_blas()
 def scale_of(N, X, T, loss, n_jobs):
     """Return s, the smallest scale at which the loss of s N is nearly the least; 0: N is worse than nothing."""
+    if isinstance(T, Prepared):
+        return least_scale(*T.along(N))
     Z = moved(X - X.mean(axis=0), N)
     points = Z if T.point_ids is None else Z[T.point_ids]
     engine = Engine(T.over(np.ascontiguousarray(points)), loss, make_cone("diagonal"), Threads(n_jobs))
     ones = np.ones(Z.shape[1])
-    dist, smoothing, weight = engine.distances(ones), loss.smoothings[-1], T.total_weight
+    dist, smoothing = engine.distances(ones), loss.smoothings[-1]
 
     def look(s):
         """Return (loss, its derivative) of s N."""
         sums, pair_weights = engine.sweep(s * dist, smoothing)
         return sums.loss, -engine.triplets.inner(pair_weights, dist, engine.cone)
 
+    return least_scale(look, T.total_weight, engine.triplets.largest_square)
+
+
+def least_scale(look, weight, square):
+    """Return the smallest scale whose loss is nearly the least.
+
+    look: from a scale to the loss and its derivative; weight: the total one; square: the largest |x|^2 at scale 1.
+    """
     slope = look(0.0)[1]
     if not slope < 0:
         return 0.0
-    most = _LONGEST / (4 * engine.triplets.largest_square)
+    most = _LONGEST / (4 * square)
     low, high = 0.0, min(weight / -slope, most)  # where the mean margin is 1
     value, slope = look(high)
     while slope < 0 and value > _NEARLY * weight and high < most:

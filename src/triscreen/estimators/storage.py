@@ -12,13 +12,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from triscreen.errors import InputError
-from triscreen.estimators import ComparisonMetric, Scaling, TripletMetric, TripletMetricCV
+from triscreen.estimators import ComparisonMetric, Scaling, TripletClassifier, TripletMetric, TripletMetricCV
+from triscreen.estimators.foreign import STEPS, attributes_of, finish
 from triscreen.estimators.preprocessing import savable
 from triscreen.path import Path
 from triscreen.screening import Screening
 from triscreen.solvers import Solution
 
-CLASSES = {cls.__name__: cls for cls in (TripletMetric, TripletMetricCV, ComparisonMetric, Scaling)}
+_OURS = (TripletMetric, TripletMetricCV, TripletClassifier, ComparisonMetric, Scaling)
+CLASSES = {**{cls.__name__: cls for cls in _OURS}, **STEPS}
+_NOTHING = "passthrough"  # a step of a pipeline that does nothing
+_OBJECTS = ("feature_names_in_", "classes_", "fit labels_")  # lists in a file, arrays of objects outside
 _NUMBERS = (bool, int, float, str, type(None))
 # What may be code: the loaded estimator has the default instead.
 _CODE = ("cv", "scoring", "solver", "random_state")
@@ -51,9 +55,9 @@ def to_arrays(estimator):
             UserWarning,
             stacklevel=4,
         )
-    for kind, values in (("parameters", parameters), ("attributes", _fitted(estimator))):
+    for kind, values in (("parameters", parameters), ("attributes", attributes_of(estimator, _fitted(estimator)))):
         for name, value in values.items():
-            if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fiubUmM":
                 arrays[f"{kind} {name}"] = value
             elif sparse.issparse(value):
                 _take_apart(value, name, meta, arrays)
@@ -82,8 +86,11 @@ def from_arrays(meta, arrays):
     with sklearn.config_context(enable_metadata_routing=True):
         for method, wanted in meta.get("requests", {}).items():
             getattr(made, f"set_{method}_request")(**wanted)
-    for name, value in _with_arrays(meta["attributes"], arrays, "attributes ").items():
-        setattr(made, name, np.array(value, dtype=object) if name == "feature_names_in_" else value)
+    attributes = _with_arrays(meta["attributes"], arrays, "attributes ")
+    for name in _OBJECTS:
+        if isinstance(attributes.get(name), list):
+            attributes[name] = np.array(attributes[name], dtype=object)
+    finish(made, attributes)
     if "solution" in meta:
         parts = {"M": arrays["solution M"], **{name: a for name, a in arrays.items() if name.startswith(_HISTORY)}}
         made.solution_ = solution_from_arrays(meta["solution"], parts)
@@ -94,15 +101,18 @@ def from_arrays(meta, arrays):
 
 
 def pipeline_to_arrays(pipeline):
-    """Return (numbers and texts, arrays) of a pipeline whose steps are all estimators of triscreen."""
+    """Return (numbers and texts, arrays) of a pipeline of our estimators and those of scikit-learn that are known."""
     meta, arrays = {"steps": [], "verbose": bool(pipeline.verbose)}, {}
     if getattr(pipeline, "transform_input", None) is not None:
         meta["transform_input"] = _plain(pipeline.transform_input, "transform_input")
     for number, (name, step) in enumerate(pipeline.steps):
+        if step is None or (isinstance(step, str) and step == _NOTHING):
+            meta["steps"].append({"name": name, "class": _NOTHING})
+            continue
         if CLASSES.get(type(step).__name__) is not type(step):
             raise InputError(
                 f"the step {name!r} of the pipeline is a {type(step).__name__}: a pipeline that is saved may have "
-                f"{', '.join(CLASSES)} only"
+                f"{', '.join(CLASSES)} and {_NOTHING!r} only"
             )
         own, parts = to_arrays(step)
         meta["steps"].append({"name": name, **own})
@@ -116,7 +126,7 @@ def pipeline_from_arrays(meta, arrays):
     for number, step in enumerate(meta["steps"]):
         begin = f"step {number} "
         parts = {name[len(begin) :]: array for name, array in arrays.items() if name.startswith(begin)}
-        steps.append((step["name"], from_arrays(step, parts)))
+        steps.append((step["name"], _NOTHING if step["class"] == _NOTHING else from_arrays(step, parts)))
     return Pipeline(steps, **{name: meta[name] for name in ("verbose", "transform_input") if name in meta})
 
 
@@ -205,8 +215,9 @@ def _plain(value, name, keep=None):
         return {"Screening": {**asdict(value), "bounds": list(value.bounds)}}
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray) and value.ndim == 1 and all(isinstance(item, str) for item in value):
-        return [str(item) for item in value]
+    texts = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "OU"  # names, labels
+    if texts and all(isinstance(item, _NUMBERS) for item in value):
+        return [str(item) if isinstance(item, str) else item for item in value]
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and keep is not None:
         return keep(value)
     if isinstance(value, list):

@@ -15,12 +15,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
 from triscreen._utils.threads import Threads, single_threaded_blas
-from triscreen._utils.validation import as_choice, as_count, as_positive
+from triscreen._utils.validation import as_choice, as_count, as_positive, blocks_of_rows
+from triscreen.distributed.problem import Prepared
 from triscreen.errors import InputError, OutOfTime
 from triscreen.estimators.base import FLOATS, MetricEstimator, components_in, scale_of_lambda, watched_fit
 from triscreen.estimators.callbacks import telling, with_callbacks
 from triscreen.estimators.choosing import PLAIN, Choice, as_ratio, held_out_points, looks, ratio_by_folds
-from triscreen.estimators.cluster import check_alone, client_of, problem_on
+from triscreen.estimators.cluster import Shards, check_alone
 from triscreen.estimators.graphs import given_neighbours
 from triscreen.estimators.scaling import warn_of_scales
 from triscreen.estimators.starts import check_start, knows_no_scale, make_start, moved, scaled_start
@@ -44,8 +45,11 @@ class LabelledMetric(MetricEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _check(self, X, y, sample_weight):
-        """Return (X as an array, y, weights or None), or refuse what is wrong, before any work."""
+    def _check(self, X, y, sample_weight, narrow=False):
+        """Return (X as an array, y, weights or None), or refuse what is wrong, before any work.
+
+        narrow: may float32 stay what it is?
+        """
         as_choice(self.triplets, "triplets", KINDS)
         as_count(self.n_neighbors, "n_neighbors")
         as_count(self.rounds, "rounds")
@@ -66,7 +70,7 @@ class LabelledMetric(MetricEstimator):
             raise InputError(f"n_components={n_components}: X has {X.shape[1]} features, so it must be at most that")
         if sample_weight is not None:
             sample_weight = _as_point_weights(sample_weight, X.shape[0])
-        return self._dense(X).astype(np.float64, copy=False), y, sample_weight
+        return self._dense(X).astype(X.dtype if narrow else np.float64, copy=False), y, sample_weight
 
     def _make_triplets(self, Z, y, weights, neighbors=None):
         """Return the triplets of labelled points, neighbours chosen in Z where they are not known."""
@@ -75,6 +79,8 @@ class LabelledMetric(MetricEstimator):
     def _make_problem(self, X, T, N=None):
         """Return (the problem, the prior that it has or None, its scale); N: the start that the prior is made of."""
         N, scale = scaled_start(N, X, T, self._loss(), self.n_jobs)
+        if isinstance(T, Prepared):
+            return T.problem(N), N, scale
         limits = {"n_jobs": self.n_jobs, "memory_budget": self.memory_budget}
         return Problem(X, T, self._loss(), self.cone, **limits, prior=N), N, scale
 
@@ -127,8 +133,8 @@ class TripletMetric(LabelledMetric):
         As for `Problem`.
     scheduler : None, "current" or str, optional
         Where the triplets live: in this process; on the workers of the `dask.distributed.Client` that it has; or on
-        those of the scheduler at an address such as "tcp://host:8786" (see docs/distributed.md). Without a prior, and
-        neighbours are chosen once.
+        those of the scheduler at an address such as "tcp://host:8786" (see docs/distributed.md). There ``lam_ratio``
+        "auto" is 1e-3 for any number of features.
     callback : callable, optional
         Sees a `State` after every iteration; returning True stops.
     random_state : ignored
@@ -251,37 +257,24 @@ class TripletMetric(LabelledMetric):
         lam, ratio = as_positive(self.lam, "lam", none="lam_ratio"), as_ratio(self.lam_ratio)
         begin = time.perf_counter()
         check_start(self.prior)
-        X, y, weights = self._check(X, y, sample_weight)
+        # Searches and problems take float32 as it is: a copy in float64 would be one more beside that of the problem.
+        plain = self.prior is None and self.rounds == 1 and self.scheduler is None
+        X, y, weights = self._check(X, y, sample_weight, narrow=plain)
         if self.scheduler is not None:
             check_alone(self, neighbors)
         if knows_no_scale(self.prior):
             warn_of_scales(X)
         given = given_neighbours(self.triplets, neighbors, y)
         with telling(self, X, y, "iteration") as tell:
-            if self.scheduler is None:
-                learned = self._last_round(X, y, weights, given, lam, ratio, begin, tell)
-            else:
-                learned = self._on_workers(X, y, weights, lam, ratio, begin, tell)
+            with Shards.of(self, X, y, weights) as shards:
+                learned = self._last_round(X, y, weights, given, lam, ratio, begin, tell, shards)
             self._set_solution(*learned)
         return self
 
-    def _on_workers(self, X, y, weights, lam, ratio, begin, tell):
-        """Learn once, the triplets on the workers of a cluster."""
-        with client_of(self.scheduler) as client:
-            with self._in_time(begin):
-                problem = problem_on(client, X, y, self, weights)
-                wanted = lam if lam is not None else (ratio or PLAIN) * scale_of_lambda(problem)
-            self.n_rounds_, self.n_triplets_ = 1, problem.triplets.n_triplets
-            self.prior_, self.prior_scale_ = None, 0.0
-            self.lam_ratio_ = None if lam is not None else ratio or PLAIN
-            self.ratios_ = self.held_out_scores_ = None
-            solution = solve(problem, wanted, callback=tell, **self._arguments(begin))
-            return solution, components_in(problem, solution.M)
-
-    def _last_round(self, X, y, weights, given, lam, ratio, begin, tell):
+    def _last_round(self, X, y, weights, given, lam, ratio, begin, tell, shards):
         """Learn and choose neighbours again, as often as that is wanted and changes them.
 
-        Return the last solution and its components.
+        Return the last solution and its components. shards: who makes triplets on a cluster; None: they are made here.
         """
         N, solution, L, before = make_start(self.prior, X, y, self.cone), None, None, None
         Z = self._first_space(X, N, self.prior)
@@ -289,7 +282,10 @@ class TripletMetric(LabelledMetric):
         for number in range(1, self.rounds + 1):
             try:
                 with self._in_time(begin):
-                    T = self._make_triplets(Z, y, weights, given if number == 1 else None)
+                    if shards is None:
+                        T = self._make_triplets(Z, y, weights, given if number == 1 else None)
+                    else:
+                        T = shards.triplets(Z, N)
                     if number > 1 and T.same_as(before):
                         break
                     problem, self.prior_, self.prior_scale_ = self._make_problem(X, T, N)
@@ -308,6 +304,8 @@ class TripletMetric(LabelledMetric):
                       number, f"{T.n_triplets:,}", solution.lam, solution.rel_gap, solution.n_iter)  # fmt: skip
             if not solution.M.any() or solution.stopped_by in ("callback", "max_seconds"):
                 break  # a metric of zero has no neighbours
+            if number == self.rounds:
+                break
             Z = X @ L.T
         self.lam_ratio_ = choice.ratio
         self.ratios_, self.held_out_scores_ = choice.ratios, None if choice.scores is None else choice.scores[0]
@@ -317,7 +315,7 @@ class TripletMetric(LabelledMetric):
         """Return lam / lambda_max as a `Choice`: by the user, what is always good, or by held-out points."""
         if lam is not None or ratio is not None:
             return Choice(ratio if lam is None else None)
-        parts = held_out_points(y) if looks(problem) else None
+        parts = held_out_points(y) if looks(problem) and self.scheduler is None else None
         if parts is None:
             return Choice(PLAIN)
         train, test = parts
@@ -332,13 +330,20 @@ class TripletMetric(LabelledMetric):
             return self._make_problem(X[train], T, N)[0]
 
         def judge(_, L):
-            Z, Z_test = (product(part, L.T, Threads(self.n_jobs)) for part in (X[train], X[test]))
+            Z, Z_test = (_mapped(X[part], L, self.n_jobs) for part in (train, test))
             return vote_scores(Z, y[train], Z_test, y[test], 3, self.n_jobs)[0]
 
         found = ratio_by_folds([make], judge, 1, self._arguments(begin), tell)
         _log.info("lam/lambda_max %.3g by %d held-out points, of %s with the scores %s", found.ratio, len(test),
                   found.ratios, found.scores)  # fmt: skip
         return found
+
+
+def _mapped(X, L, n_jobs):
+    """Return X L' in float64; of float32 by blocks, without a copy of X."""
+    if X.dtype == np.float64:
+        return product(X, L.T, Threads(n_jobs))
+    return np.concatenate([product(X[rows].astype(float), L.T, Threads(n_jobs)) for rows in blocks_of_rows(X)])
 
 
 def _as_point_weights(weights, n_points):

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from numpy.typing import ArrayLike
 
@@ -33,6 +33,8 @@ from triscreen.solvers.monitor import wants_stop
 _log = logging.getLogger(__name__)
 # The fastest choice measured (benchmarks/path.py): the working set alone; dynamic screening where a solve is long.
 AUTO = Screening("mid", every=30, at_start=False, ranges=False, active_set=True)
+# The same, and what is irrelevant is told: beforehand by ranges, and by tubes however small a problem is.
+TOLD = replace(AUTO, ranges=True)
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ def solve_path(
                 ended = grid.ends(rows)
                 seen = _state(problem, rows, grid)
                 show(seen)
-                _log.debug("lambda %d: %.4g, relative gap %.2g, %.1f%% screened, %.3g s", seen.n_lambdas, lam,
+                _log.debug("lambda %d: %.4g, relative gap %.2g, %.1f%% left out, %.3g s", seen.n_lambdas, lam,
                            seen.rel_gap, 100 * seen.screening_rate, seen.seconds)  # fmt: skip
                 if callback is not None and wants_stop(callback(seen)):
                     ended = ended or "callback"

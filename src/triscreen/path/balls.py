@@ -37,7 +37,7 @@ from triscreen._utils.lazy import cached_property
 from triscreen.problem.rounding import U, trace
 
 # Rounding of sums and inner products, relative to their terms.
-_SUM = 1e-13
+SUM = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +94,10 @@ class End:
         own = sums.smoothing == gamma
         slack = 3 * weight * (e + 4 * U * gamma) ** 2 / gamma if own else weight * e
         slack += evaluation.slack + cone.cut_off_inner(point, M)
-        slack += float(np.linalg.norm(G)) * dM + (size + dM) * dH + _SUM * (slack + evaluation.slack)
+        slack += float(np.linalg.norm(G)) * dM + (size + dM) * dH + SUM * (slack + evaluation.slack)
         value = loss.value(sums)
         return cls(
-            lam, M, H, slack, value, loss.dual_term(sums), dM, dH, weight * e + _SUM * value,
+            lam, M, H, slack, value, loss.dual_term(sums), dM, dH, weight * e + SUM * value,
             0.0 if problem.prior is None else problem.prior.error,
             evaluation.dist if own and problem.triplets.lists_triplets else None, e,
         )  # fmt: skip
@@ -109,12 +109,12 @@ class End:
         H, dH, pulled = row.pull
         size, width = float(np.linalg.norm(M)), max(0.0, trace(M))
         e, dM = rounding.margin_within(width), 2 * rounding.element(M)  # the factor is without columns of rounding size
-        doubt = weight * e + size * dH + 2 * rounding.sum_of_h(weight) * width + _SUM * row.primal
+        doubt = weight * e + size * dH + 2 * rounding.sum_of_h(weight) * width + SUM * row.primal
         slack = 3 * weight * (e + 4 * U * gamma) ** 2 / gamma if row.smoothing == gamma else weight * e
-        slack += row.slack + pulled * dM + (size + dM) * dH + _SUM * (slack + row.slack)
+        slack += row.slack + pulled * dM + (size + dM) * dH + SUM * (slack + row.slack)
         C = H / lam
         penalty = 0.5 * lam * float(np.vdot(C, C if problem.prior is None else C + 2 * problem.prior.core))
-        dual_term = row.dual + penalty - 10 * _SUM * (abs(row.dual) + abs(penalty))
+        dual_term = row.dual + penalty - 10 * SUM * (abs(row.dual) + abs(penalty))
         prior_error = 0.0 if problem.prior is None else problem.prior.error
         return cls(lam, M, H, slack, row.loss, dual_term, dM, dH, doubt, prior_error, None, e)
 
@@ -126,7 +126,7 @@ class End:
     def ball(self, lam, N):
         """Return the `Ball` for any lambda from this end alone."""
         C, dC = self.lagrangian(lam, N)
-        away = float(np.linalg.norm(self.M - C)) * (1 + _SUM) + self.dM + dC
+        away = float(np.linalg.norm(self.M - C)) * (1 + SUM) + self.dM + dC
         square = self.slack / lam + 0.25 * away**2
         return Ball(0.5 * (self.M + C), square, 0.5 * (self.dM + dC))
 
@@ -147,7 +147,7 @@ class End:
         size, pull = self._sizes[0], other._sizes[1]
         inner = float(np.vdot(self.M, other.H))
         errors = self.doubt + size * other.dH + (pull + other.dH) * self.dM
-        errors += _SUM * (self.value + abs(other.dual_term)) + _products(self.M) * size * pull
+        errors += SUM * (self.value + abs(other.dual_term)) + products(self.M) * size * pull
         return max(0.0, self.value - other.dual_term + inner) + errors
 
     @property
@@ -168,19 +168,19 @@ class Ball:
     def radius(self):
         """A radius with the exact M* inside."""
         size = float(np.linalg.norm(self.center))
-        root = float(np.sqrt(self.square)) * (1 + _SUM)
+        root = float(np.sqrt(self.square)) * (1 + SUM)
         return root + self.doubt + 64 * len(self.center) * U * (size + root)
 
     def meet(self, other):
         """Return the smallest ball around what lies in both; the smaller one of them where that is no better."""
         small, large = (self, other) if self.radius <= other.radius else (other, self)
         apart = float(np.linalg.norm(small.center - large.center))
-        r1, r2, D = small.radius, large.radius, apart * (1 - _SUM)
+        r1, r2, D = small.radius, large.radius, apart * (1 - SUM)
         if not D > 0:
             return small
         t = min(1.0, max(0.0, 0.5 + (r1 - r2) * (r1 + r2) / (2 * D * D)))
         square = (1 - t) * r1 * r1 + t * r2 * r2
-        square = square - t * (1 - t) * D * D + 8 * _SUM * square
+        square = square - t * (1 - t) * D * D + 8 * SUM * square
         if t == 0 or not 0 < square < r1 * r1:
             return small
         return Ball((1 - t) * small.center + t * large.center, square, 0.0)
@@ -191,9 +191,9 @@ def mixture_share(lam, above, below):
     return min(1.0, max(0.0, below * (above - lam) / (lam * (above - below)))) if above > below else 0.0
 
 
-def _products(M):
+def products(M):
     """Rounding of an inner product of elements like this one, relative to their sizes."""
-    return _SUM + M.size * U
+    return SUM + M.size * U
 
 
 class Between:
@@ -205,9 +205,9 @@ class Between:
         (ball1, D1, n1, e1), (ball2, D2, n2, e2) = (end.own(self.N) for end in (first, second))
         self.balls = ball1, ball2
         cross = first.cross(second) / second.lam + second.cross(first) / first.lam
-        inner = float(np.vdot(D1, D2)) + n1 * e2 + n2 * e1 + e1 * e2 + _products(D1) * n1 * n2
+        inner = float(np.vdot(D1, D2)) + n1 * e2 + n2 * e1 + e1 * e2 + products(D1) * n1 * n2
         saved, doubt = self._corners(problem)
-        self.k = cross * (1 + _SUM) + 0.5 * inner - saved + 2 * doubt
+        self.k = cross * (1 + SUM) + 0.5 * inner - saved + 2 * doubt
         self.squares = tuple(ball.square + doubt for ball in self.balls)
         # Nobody needs the distances any more.
         self.first, self.second = (end if end.dist is None else replace(end, dist=None) for end in (first, second))
@@ -225,7 +225,7 @@ class Between:
     @property
     def reach(self):
         """No ball in between has a radius whose square is larger."""
-        return max(*self.squares, 0.5 * self.k) * (1 + _SUM)
+        return max(*self.squares, 0.5 * self.k) * (1 + SUM)
 
     def share(self, lam):
         """Return p: how much of the second end there is at a lambda."""
@@ -233,8 +233,10 @@ class Between:
 
     def square(self, p):
         """Return the square of the radius at some shares."""
-        r1, r2 = self.squares
-        return np.maximum(((1 - p) ** 2 * r1 + p**2 * r2 + p * (1 - p) * self.k) * (1 + _SUM), 0.0)
+        own = (1 - p) ** 2 * self.squares[0] + p**2 * self.squares[1]
+        both = p * (1 - p) * self.k
+        # k may be negative, and what is left of the sum smaller than the rounding of its terms.
+        return np.maximum(own + both + SUM * (own + abs(both)), 0.0)
 
     def ball(self, lam):
         """Return the `Ball` at a lambda by both ends together."""

@@ -32,14 +32,14 @@ def entry_of(row):
 
 def kept_losses(folder):
     """Return the losses of the lambdas that the checkpoint of a path holds already; none where there is none."""
-    return [_row(number, *entry, _named(folder)).loss for number, entry in enumerate(look(folder).entries)]
+    return [row_of(number, *entry, _named(folder)).loss for number, entry in enumerate(look(folder).entries)]
 
 
 def take_up(found, folder, problem, grid):
     """Return (rows, state of the walk or None) of what was found in a folder, or refuse it."""
     name, rows = _named(folder), []
     for number, (meta, arrays) in enumerate(found.entries):
-        row = replace(_row(number, meta, arrays, name), **of_prior(problem))
+        row = replace(row_of(number, meta, arrays, name), **of_prior(problem))
         wrong = _misfit(row, rows, problem, grid)
         if not wrong and number < found.old:
             wrong = _unproven(row, problem)
@@ -57,7 +57,7 @@ def take_up(found, folder, problem, grid):
     return rows, state
 
 
-def _row(number, meta, arrays, name):
+def row_of(number, meta, arrays, name):
     """Return the row of an entry whose numbers are numbers."""
     told, factor = meta.get("row"), arrays.get("factor")
     if type(told) is not dict or told.keys() != _NAMES or factor is None:

@@ -14,6 +14,7 @@ class Columns:
     """The arrays of a `Path`, made from its rows."""
 
     _rows: list[Row]
+    n_triplets: int
 
     def _column(self, name: str) -> np.ndarray:
         return np.array([getattr(row, name) for row in self._rows])
@@ -70,5 +71,31 @@ class Columns:
 
     @property
     def screening_rates(self) -> np.ndarray:
-        """Share of the triplets that were decided at each lambda."""
+        """Share of the triplets that were not in the problem that was solved: `safe_rates` and `proven_rates`."""
         return 1.0 - self._column("undecided")
+
+    @property
+    def safe_rates(self) -> np.ndarray:
+        """Share of the triplets that were safe beforehand: spheres and ranges decided them, before what they left out.
+
+        That is safe screening as the paper means it: whatever the solver then does, the optimum is the same.
+        """
+        return np.array([_safely(row, self.n_triplets) for row in self._rows], dtype=float)
+
+    @property
+    def proven_rates(self) -> np.ndarray:
+        """Share of the triplets that were left out of the working set, and proven afterwards not to matter.
+
+        By a tube that holds the solution, or by looking at all pairs once it was there.
+        """
+        return self.screening_rates - self.safe_rates
+
+
+def _safely(row, n_triplets):
+    """Return the share of the triplets that spheres and ranges decided for the whole problem."""
+    events = [event for event in row.events if event.get("safe", row.share == 1.0)]  # old files do not say
+    spheres = [event for event in events if event["rule"] != "range"]
+    count = sum(event["L"] + event["R"] for event in events if event["rule"] == "range")
+    if spheres:
+        count += spheres[0]["tried"] - spheres[-1]["undecided"]
+    return min(count / max(1, n_triplets), 1.0 - row.undecided)

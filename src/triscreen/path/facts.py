@@ -40,10 +40,29 @@ class Facts(Mapping):
         Falling lambdas, and what the error of the optimal metric is at least and at most for every lambda between one
         and the next (`triscreen.validation_bounds`).
     influence_of, influence_names, influence_shares : {"points", "comparisons"}, list of str, array
-        What can move the metric most at the lambda that is shown first: its names, and by how much at most, of |M|
-        (`Path.influence`).
+        Of those without which the metric moves by at most its own size, the ones that could move it most, at most by
+        such a share (`Path.influence`).
+    influence_half, influence_open : float, int
+        At most by this share it moves without any one of half of them; and how many are not bounded by its size.
+    coloured : array of int
+        With many classes, the few that have a colour of their own.
+    suspects : list of list
+        Names of columns, then rows: the points or comparisons that cost most at the lambda that is shown first.
+    neighbours : list of list
+        Some held-out points: name, label, nearest points (name and label) before and after.
+    confusion : list of list
+        Label, what it is taken for, how many held-out points.
+    changed : list of int
+        Held-out points that learning mends, and spoils.
+    command, file : str
+        What made the path, and where it was saved, where that is known.
     before, after : arrays, shapes (n_shown, 2) and (n_frames, n_shown, 2)
-        The points in the plane, without the metric and with it.
+        The points in the plane in which their classes lie farthest apart, without the metric and with it.
+    alike_before, alike : arrays, shapes (6,) and (n_frames, 6)
+        How many points have none, one, ... five of their own class among their five nearest, without the metric and
+        with it.
+    alike_of : {"held-out", "learned"}
+        Whose neighbours these are: of held-out points where there are some, else of some of those learned from.
     stops : array of int
         Numbers of the lambdas at which the problem was solved again.
     rates : dict of str to list
@@ -56,6 +75,8 @@ class Facts(Mapping):
         What the metric is called that the path begins at and is regularised towards, where there is one.
     scale, shift, factor : str, array, array
         How ``triscreen path`` scaled the points: the path is about (x - shift) * factor.
+    columns : dict
+        What ``triscreen path`` learned of the columns of a file that its features are made of.
     """
 
     source: str = ""
@@ -78,6 +99,18 @@ class Facts(Mapping):
     influence_of: str | None = None
     influence_names: list | None = None
     influence_shares: np.ndarray | None = None
+    influence_half: float | None = None
+    influence_open: int | None = None
+    suspects: list | None = None
+    neighbours: list | None = None
+    confusion: list | None = None
+    changed: list | None = None
+    command: str | None = None
+    file: str | None = None
+    coloured: np.ndarray | None = None
+    alike_of: str | None = None
+    alike_before: np.ndarray | None = None
+    alike: np.ndarray | None = None
     before: np.ndarray | None = None
     after: np.ndarray | None = None
     stops: np.ndarray | None = None
@@ -89,6 +122,7 @@ class Facts(Mapping):
     scale: str | None = None
     shift: np.ndarray | None = None
     factor: np.ndarray | None = None
+    columns: dict | None = None
 
     def __getitem__(self, name):
         value = getattr(self, name) if name in _NAMES else None

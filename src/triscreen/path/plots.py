@@ -25,11 +25,16 @@ class Plots:
         return self._along(ax, self.lambdas, self.losses, "loss")
 
     def plot_screening(self, ax: Any = None) -> Any:
-        """Share of the triplets proven irrelevant; with `triscreen.report.gather`, by each sphere and rule too."""
-        ax = self._along(ax, self.lambdas, self.screening_rates, "share decided", label="this path", linewidth=3)
+        """Share of the triplets left out: safe beforehand, and with what was proven afterwards.
+
+        With `triscreen.report.gather`, what each sphere and rule decides beforehand, too.
+        """
+        all_of_it, safe = "left out: safe beforehand or proven afterwards", "of these, safe beforehand"
+        ax = self._along(ax, self.lambdas, self.screening_rates, "share left out", label=all_of_it, linewidth=3)
+        ax.plot(self.lambdas, self.safe_rates, label=safe, linewidth=3, linestyle="--")
         if self.facts is not None and self.facts.rates is not None:
             for name, rates in self.facts.rates.items():
-                ax.plot(self.lambdas[self.facts.stops], rates, label=name, linewidth=1)
+                ax.plot(self.lambdas[self.facts.stops], rates, label=f"{name} beforehand", linewidth=1)
         ax.set_ylim(0, 1.02)
         ax.legend(fontsize="small")
         return ax
@@ -60,6 +65,16 @@ class Plots:
         best = int(np.argmin(facts.errors))
         ax.axvline(self.lambdas[facts.frames[best]], color="C3", linewidth=1, label="best")
         ax.axhline(facts.error_before, linestyle="--", color="0.5", label="Euclid")
+        return ax
+
+    def plot_influence(self, ax: Any = None) -> Any:
+        """The points, or comparisons, that could move the metric most (needs `triscreen.report.gather`)."""
+        facts = self._with("influence_names")
+        ax, n = _axes(ax), len(facts.influence_names)
+        ax.barh(np.arange(n), facts.influence_shares)
+        ax.set_yticks(np.arange(n), [name.replace("$", r"\$") for name in facts.influence_names], fontsize="small")
+        ax.invert_yaxis()
+        ax.set_xlabel("the metric moves by at most this share of its size without it")
         return ax
 
     def plot_dynamic(self, ax: Any = None) -> Any:

@@ -39,7 +39,10 @@ class Path(Columns, Plots, EachPoint, Verified):
         One entry per lambda. Gaps are over all triplets. Passes are pair work: all pairs once, distances and gradient,
         is one.
     screening_rates : array
-        Share of the triplets that were proven not to matter: not one of them was in the problem that was solved.
+        Share of the triplets that were not in the problem that was solved, safe_rates + proven_rates.
+    safe_rates, proven_rates : arrays
+        Of these, the share that was safe beforehand (spheres and ranges, before they left), and the share that was left
+        out of a working set and proven afterwards not to matter.
     scanned : array
         Triplets looked at by screening rules and proofs, over all triplets.
     converged : array of bool
@@ -315,7 +318,7 @@ class Path(Columns, Plots, EachPoint, Verified):
         """Return one row per lambda as a pandas DataFrame."""
         pd = wanted("pandas", "tables", "notebook")
         names = ("lambdas", "losses", "primals", "gaps", "rel_gaps", "converged", "n_iter", "passes", "scanned",
-                 "screening_rates", "seconds")  # fmt: skip
+                 "screening_rates", "safe_rates", "proven_rates", "seconds")  # fmt: skip
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
     @property
@@ -373,12 +376,19 @@ class Path(Columns, Plots, EachPoint, Verified):
     def _repr_html_(self):
         """What a notebook shows: the sentence, and at most a dozen of the lambdas."""
         shown = np.unique(np.linspace(0, len(self) - 1, min(len(self), 12)).round().astype(int))
-        names = ("lambda", "relative gap", "loss", "decided", "iterations", "passes")
-        values = zip(
-            self.lambdas, self.rel_gaps, self.losses, self.screening_rates, self.n_iter, self.passes, strict=True
+        names = ("lambda", "relative gap", "loss", "safe beforehand", "proven afterwards", "iterations", "passes")
+        columns = (
+            self.lambdas,
+            self.rel_gaps,
+            self.losses,
+            self.safe_rates,
+            self.proven_rates,
+            self.n_iter,
+            self.passes,
         )
-        cells = [(f"{a:.4g}", f"{b:.1e}", f"{c:.5g}", f"{d:.1%}", str(e), f"{f:.1f}") for a, b, c, d, e, f in values]
-        return html_table(repr(self)[1:-1], names, [cells[t] for t in shown])
+        forms = (".4g", ".1e", ".5g", ".1%", ".1%", "d", ".1f")
+        cells = [[format(column[t], form) for column, form in zip(columns, forms, strict=True)] for t in shown]
+        return html_table(repr(self)[1:-1], names, cells)
 
     def __repr__(self):
         if not self._rows:

@@ -8,6 +8,7 @@ import numpy as np
 
 from triscreen.problem.gap import Gap
 from triscreen.problem.rounding import U
+from triscreen.problem.rounding import size as norm
 from triscreen.problem.units import FACTOR, LAMBDA, MATRIX, METRIC
 
 # One number per lambda each; see `Row`.
@@ -82,17 +83,20 @@ class Row(Gap):
         away, P = (M, point.plus) if problem.prior is None else (
             M - problem.prior.core, point.plus - lam * problem.prior.core)  # fmt: skip
         size = float(np.vdot(away, away))
-        rest = M - point.plus / lam
+        rest, parts = M - point.plus / lam, getattr(evaluation, "gap_parts", None)
+        if parts is None or evaluation.at != lam:
+            parts = cone.gap_parts(M, point, lam)
         pull = None
         if keep:
-            pulled = float(np.linalg.norm(evaluation.pull))
+            pulled = norm(evaluation.pull)
             of_N = 0.0 if problem.prior is None else lam * problem.prior.error
             error = float(solved.error) + 64 * problem.triplets.dim * U * pulled + of_N
             pull = P, error, pulled
         factor = cone.project(M).factor if evaluation.factor is None else evaluation.factor
         if factor.ndim == 2:  # columns of rounding size would only take room
-            lengths = np.square(factor).sum(axis=0)
-            factor = factor[:, lengths > 1e-15 * lengths.max(initial=0.0)]
+            lengths = np.einsum("ij,ij->j", factor, factor)
+            counts = lengths > 1e-15 * lengths.max(initial=0.0)
+            factor = factor if counts.all() else factor[:, counts]
         return cls(
             lam=units.out(lam, LAMBDA),
             loss=evaluation.primal - 0.5 * lam * size,
@@ -101,8 +105,8 @@ class Row(Gap):
             gap=evaluation.gap,
             rounding=float(solved.rounding),
             error=units.out(float(solved.error), MATRIX),
-            slack=evaluation.slack + cone.cut_off_inner(point, M),
-            away=units.out(float(np.vdot(rest, rest)), 2 * METRIC),
+            slack=evaluation.slack + parts[0],
+            away=units.out(parts[1], 2 * METRIC),
             along=float(np.vdot(rest, P)),
             square=units.out(float(np.vdot(P, P)), 2 * MATRIX),
             size=units.out(size, 2 * METRIC),

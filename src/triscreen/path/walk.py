@@ -116,11 +116,11 @@ class Walk:
         self.scanned = 0.0
         try:
             _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
-            solved, base = self._solve(lam, ahead, monitor)
+            solved, working = self._solve(lam, ahead, monitor)
         except OutOfTime:
             if self.solutions:
                 raise
-            solved, base = known_anyway(problem, lam, self.solver, monitor), problem
+            solved, working = known_anyway(problem, lam, self.solver, monitor), None
             monitor.turn_to(lam, self.tol)
             monitor.stop("max_seconds")
         self.kept += solved.M.nbytes
@@ -132,15 +132,15 @@ class Walk:
             n_iter=monitor.n_iter,
             passes=monitor.passes,
             scanned=self.scanned + sum(event["tried"] for event in monitor.events) / problem.triplets.n_triplets,
-            share=base.share,
+            share=problem.share if working is None else working.engine.share,
             undecided=monitor.undecided / problem.triplets.n_triplets,
             seconds=monitor.seconds,
             stopped_by=solved.stopped_by(monitor.stopped_by, self.tol),
-            events=monitor.events,
+            events=_events(working, monitor.events, problem.triplets),
         )
 
     def _solve(self, lam, ahead, monitor):
-        """Return the solution, proven over all triplets, and the engine that it was found on."""
+        """Return the solution, proven over all triplets, and the working set that it was found on (None: all)."""
         problem, predicted = self.problem, self._predict(lam)
         for attempt in range(_MOST_TUBES + 1):
             working = self._working_set(lam, ahead, attempt, monitor)
@@ -155,7 +155,7 @@ class Walk:
             solved = replace(solved, proof=evaluation, rounding=bound, error=reference.error)
             if evaluation.within(self.tol) or monitor.stopped_by != "converged":
                 break
-        return solved, problem if working is None else working.engine
+        return solved, working
 
     def _predict(self, lam):
         """Return the projection of what the last two solutions say about lam."""
@@ -168,7 +168,7 @@ class Walk:
             return cone.project(M1 if len(self.solutions) > 1 else self.problem.away_from_prior(M1, lam1 / lam))
         _, M0, A0 = self.solutions[-2]
         M = M1 + slope * (M1 - M0)
-        if lam > lam1 * np.exp(-_CLOSE):
+        if lam > lam1 * math.exp(-_CLOSE):
             # What is left of the last solutions' errors shows in their gradients, and these can be extrapolated too: a
             # step of projected gradient without any pair work.
             A = A1 + slope * (A1 - A0)
@@ -195,7 +195,7 @@ class Walk:
         # The farther from the last lambda, the coarser the smoothing to begin with.
         smoothing, coarser = None, 0
         if self.last is not None:
-            smoothing, coarser = self.last.smoothing, 1 + int(3 * abs(np.log(self.solutions[-1][0] / lam)))
+            smoothing, coarser = self.last.smoothing, 1 + int(3 * abs(math.log(self.solutions[-1][0] / lam)))
         smoothings = schedule(self.problem.loss.smoothings, smoothing, coarser)
         if predicted is None:
             reference = self.references[-1]
@@ -264,7 +264,7 @@ class Walk:
         screening = self.screening
         if screening is None or not (screening.active_set or screening.ranges) or not self.solutions:
             return None
-        far = lam < self.solutions[-1][0] * np.exp(-_FAR)  # a tube that reaches so far holds next to nothing
+        far = lam < self.solutions[-1][0] * math.exp(-_FAR)  # a tube that reaches so far holds next to nothing
         if far and screening.active_set is True and not screening.ranges:
             self.working = None
             return None
@@ -369,11 +369,10 @@ class Walk:
         other = self.references[-2]
         own = reference.margin_error(self.problem)
         larger = other.margin_error(self.problem) / own if own > 0 else 1.0
-        return (
-            reference.M + slope * (reference.M - other.M),
-            reference.dist + slope * (reference.dist - other.dist),
-            1 + slope + slope * larger,
-        )
+        dist = reference.dist - other.dist
+        dist *= slope  # in place: these are long
+        dist += reference.dist
+        return reference.M + slope * (reference.M - other.M), dist, 1 + slope + slope * larger
 
     def _larger(self, reference, scale):
         """Return by how much larger the error of a margin is at such a scale of the reference."""
@@ -411,9 +410,24 @@ class Walk:
         return np.where(ends[0] == ends[1], ends[0], np.int8(0))
 
 
+def _events(working, events, triplets):
+    """Return what was decided at a lambda: by ranges, then by spheres; safe: for the whole problem, beforehand.
+
+    In a tube a sphere holds the optimum of the smaller problem, which is that of the whole once that is proven.
+    """
+    events = [{**event, "safe": working is None or working.is_safe} for event in events]
+    if working is None or not sum(working.by_ranges):
+        return events
+    L, R = working.by_ranges
+    n, pairs = triplets.n_triplets, working.engine.triplets.n_pairs
+    told = {"n_iter": 0, "sphere": "rrpb", "rule": "range", "radius": 0.0, "L": L, "R": R, "tried": n,
+            "undecided": n - L - R, "pairs": pairs, "seconds": 0.0, "safe": True}  # fmt: skip
+    return [told, *events]
+
+
 def _slope(lams, lam):
     """Return how much of the last difference to add, linear in log(lambda); None where that says nothing."""
     if len(lams) < 2:
         return None
-    back, ahead = np.log(lams[-2] / lams[-1]), np.log(lams[-1] / lam)
+    back, ahead = math.log(lams[-2] / lams[-1]), math.log(lams[-1] / lam)
     return float(ahead / back) if 0 <= ahead < _FAR and 0 < back < _FAR and ahead <= 2.5 * back else None

@@ -21,7 +21,7 @@ from triscreen.problem.units import MATRIX, METRIC, POINT, STEP, Units
 from triscreen.triplets import Sums
 
 _NORM_CHUNK = 1 << 18
-_LATER = ("dual_point", "dual", "gap")
+_LATER = ("dual_point", "dual", "gap", "gap_parts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,15 @@ class Evaluation(Gap):
         The pair weights that A was made of, if it was made here.
     step : float
         The size of the gradient step to go on with from here, where a solver has found one (inf: none has).
+    at : float
+        The lambda that the gap is for, if it is nothing but what the engine says of these M and A (else NaN).
     floor : float
         See `Gap`.
     factor : array or None
         F with M = F F', where it is known.
 
     One that an engine makes has no ``dual_point``, ``dual`` and ``gap`` until somebody asks for one of them: they take
-    an eigendecomposition, and most iterations of a solver do without.
+    an eigendecomposition, and most iterations of a solver do without. With them come its ``gap_parts`` (see `Cone`).
     """
 
     M: np.ndarray
@@ -73,6 +75,7 @@ class Evaluation(Gap):
     step: float = np.inf
     floor: float = 0.0
     factor: np.ndarray | None = field(default=None, repr=False)
+    at: float = np.nan
 
     @classmethod
     def without_dual(cls, later, **known):
@@ -86,6 +89,12 @@ class Evaluation(Gap):
             raise AttributeError(f"'Evaluation' object has no attribute {name!r}")
         vars(self).update(zip(_LATER, self._later(), strict=True))
         return vars(self)[name]
+
+    def going_on(self, step):
+        """Return it with the size of the gradient step to go on with."""
+        made = object.__new__(type(self))
+        vars(made).update(vars(self), step=step)
+        return made
 
     def gradient(self, lam):
         """Return the gradient of the smoothed objective, lam M - pull."""
@@ -108,7 +117,7 @@ class Evaluation(Gap):
         point = Projection(plus, factor, (units.out(values, MATRIX), vectors))
         matrices = {"A": units.out(self.A, MATRIX), "pull": units.out(self.pull, MATRIX)}
         M, step = units.out(self.M, METRIC), units.out(self.step, STEP)
-        return replace(self, M=M, dual_point=point, step=step, factor=None, **matrices)
+        return replace(self, M=M, dual_point=point, step=step, factor=None, at=np.nan, **matrices)
 
 
 class Engine:
@@ -185,8 +194,9 @@ class Engine:
         def later():
             projection = self.cone.project(pull)
             dual_term = loss.dual_term(sums) + (1 - 0.5 * loss.gamma) * self.linear_weight
-            gap = slack + self.cone.gap(M, projection, lam)
-            return projection, dual_term - self.dual_penalty(projection, lam), gap
+            cut, away = self.cone.gap_parts(M, projection, lam)
+            gap = slack + (cut + 0.5 * lam * away)
+            return projection, dual_term - self.dual_penalty(projection, lam), gap, (cut, away)
 
         return Evaluation.without_dual(
             later,
@@ -202,6 +212,7 @@ class Engine:
             step=np.inf,
             floor=self.floor,
             factor=factor,
+            at=lam,
         )
 
     def dual_penalty(self, projection, lam):

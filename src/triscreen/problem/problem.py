@@ -216,8 +216,10 @@ class Problem(Memory, Engine):
         if self.memory_budget is not None:
             left = self.memory_budget - self._bytes_of_points(cone)
             triplets = triplets.within(left, self.n_features, threads.n_jobs)
-        X = X if triplets.point_ids is None else X[triplets.point_ids]
-        centred = X - X.mean(axis=0)
+        own = isinstance(self._given, np.ndarray) and self._given.dtype != X.dtype  # a copy already, float32 it was
+        if triplets.point_ids is not None:
+            X, own = X[triplets.point_ids], True
+        centred = np.subtract(X, X.mean(axis=0), out=X if own else None)
         check_scale(centred, "X, of which triplets speak,")
         self.units = Units.of(centred)
         centred = self.units.into(centred, POINT)

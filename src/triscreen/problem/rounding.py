@@ -25,6 +25,7 @@ Every bound is a constant times u times magnitudes, valid for any order of summa
 
 from __future__ import annotations
 
+import math
 from copy import copy
 
 import numpy as np
@@ -103,7 +104,7 @@ class Rounding:
 
     def matrix(self, A, weight):
         """Bound on |A - its exact value|, the eigendecomposition of A included."""
-        return self.sum_of_h(weight) + self.linear_error + 32 * self._dim * U * float(np.linalg.norm(A))
+        return self.sum_of_h(weight) + self.linear_error + 32 * self._dim * U * size(A)
 
     def pull(self, pull, weight, lam):
         """Bound on |A + lam N - its exact value|, its eigendecomposition included."""
@@ -140,8 +141,7 @@ class Rounding:
             Do the alphas come from the margins of M by the loss's own gamma?
         """
         dA = self.pull(pull, weight, lam)
-        away = float(np.linalg.norm(M - plus / lam))
-        minus = float(np.linalg.norm(pull - plus))
+        away, minus = size(M - plus / lam), size(pull - plus)
         e = self.margin(dist, max(0.0, trace(M)))
         total, gamma = self.triplets.total_weight, self.loss.gamma
         slack = 3 * total * (e + 4 * U * gamma) ** 2 / gamma if own_alpha else total * e
@@ -150,7 +150,9 @@ class Rounding:
 
 def gap_error(rounding, evaluation, lam):
     """Bound on how much the exact gap of an evaluation at lam may exceed the computed one."""
-    gap = evaluation.slack + rounding.cone.gap(evaluation.M, evaluation.dual_point, lam)
+    gap = evaluation.gap
+    if evaluation.at != lam:
+        gap = evaluation.slack + rounding.cone.gap(evaluation.M, evaluation.dual_point, lam)
     own = evaluation.sums.smoothing == rounding.loss.gamma
     plus, weight = evaluation.dual_point.plus, evaluation.sums.alpha
     return rounding.gap(evaluation.M, evaluation.pull, plus, evaluation.dist, gap, weight, lam, own)
@@ -158,4 +160,9 @@ def gap_error(rounding, evaluation, lam):
 
 def trace(M):
     """Return the trace of a core element."""
-    return float(M.sum() if M.ndim == 1 else np.trace(M))
+    return float(M.sum() if M.ndim == 1 else M.trace())
+
+
+def size(M):
+    """Return the norm of a core element."""
+    return math.sqrt(np.vdot(M, M))

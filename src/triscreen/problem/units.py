@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from triscreen._utils.validation import blocks_of_rows
+
 POINT, MATRIX, FACTOR, METRIC, LAMBDA, STEP = 1, 2, -1, -2, 4, -4
 # Points between 2^-30 and 2^30 stay as they are.
 _ORDINARY = 30
@@ -26,7 +28,8 @@ class Units:
     @classmethod
     def of(cls, points):
         """Return the units in which the largest coordinate is of ordinary size."""
-        exponent = int(np.frexp(np.abs(points).max(initial=0.0))[1])
+        largest = max((np.abs(points[rows]).max(initial=0.0) for rows in blocks_of_rows(points)), default=0.0)
+        exponent = int(np.frexp(largest)[1])
         return cls(exponent if abs(exponent) > _ORDINARY else 0)
 
     def into(self, value, power):

@@ -14,17 +14,23 @@ from triscreen._utils.progress import progress, silent
 from triscreen._utils.threads import deadline
 from triscreen._utils.validation import as_positive
 from triscreen.errors import InputError, OutOfTime
+from triscreen.estimators.scaling import Scaling
 from triscreen.path import Path
 from triscreen.path.facts import Facts
 from triscreen.problem import Problem
 from triscreen.report import maps as screening_maps
-from triscreen.selection import comparison_error, neighbour_error
+from triscreen.report.details import called, opening, with_held_out, with_suspects
+from triscreen.report.measures import Measured, mapped, measure_of
+from triscreen.report.planes import flat, plane_of, turned_one_by_one
 from triscreen.selection.bounds import comparison_bounds, votes_over
 
 _FRAMES, _POINTS = 60, 600
+_COLOURS, _PICKED = 12, 10  # classes that have a colour each; with more of them the largest few have one
+_FITTED = 5000  # points that a plane is made for, at most
 _NAMED = 12  # points or comparisons that can move the metric most
 # Maps solve the problem again at so many lambdas, at fewer from _MANY triplets on, and not at all from _MOST on.
 _STOPS, _FEW_STOPS, _MANY, _MOST = 16, 8, 300_000, 3_000_000
+_LISTED = 30_000_000  # triplets whose losses are looked at one by one, at most
 
 
 def gather(
@@ -40,7 +46,9 @@ def gather(
     k: int = 3,
     maps: bool = True,
     max_seconds: float | None = None,
-    point_names: Sequence[str] | None = None,
+    point_names: Sequence[str | int] | None = None,
+    test_names: Sequence[str | int] | None = None,
+    scaling: Scaling | None = None,
 ) -> Facts:
     """Collect what `write_report` shows, and keep it as ``path.facts``; `triscreen.save` saves it with the path.
 
@@ -63,8 +71,12 @@ def gather(
         Whether to solve the problem again at some lambdas, to show what each sphere proves.
     max_seconds : float, optional
         Of lambdas that would be shown, as many as there is time for, spread over the path: at least one.
-    point_names : list of str, optional
-        What the points X are called; by default "row" and their numbers.
+    point_names : list of str or of int, optional
+        What the points X are called, or their rows in a file (from 0 on); by default their numbers.
+    test_names : list of str or of int, optional
+        The same of the points X_test; by default "held-out" and their numbers.
+    scaling : Scaling, optional
+        What X was scaled by: values of features are then shown as they were before.
 
     Returns
     -------
@@ -104,14 +116,17 @@ def gather(
         k=k,
         prior=None if problem.prior is None else "a metric",
     )
-    facts, sample = _with_classes(facts, y)
-    facts, error = _with_error(facts, X, y, X_test, y_test, comparisons_test)
+    if scaling is not None:
+        facts = replace(facts, scale=scaling.kind, shift=scaling.shift_, factor=scaling.factor_)
+    facts, sample, codes = _with_classes(facts, y)
+    facts, measure = measure_of(facts, X, y, X_test, y_test, comparisons_test)
     with progress("facts") as show:
-        facts = _with_frames(facts, path, X[sample], error, end, show)
-        if error is not None and problem.triplets.lists_triplets:
+        facts = _with_frames(facts, path, (X, codes, sample), measure, end, show)
+        if facts.errors is not None and problem.triplets.lists_triplets:
             show("what the error is at least and at most")
             facts = _with_band(facts, path, problem, (X, y, X_test, y_test), comparisons_test, end)
         facts = _with_influence(facts, path, problem, y, point_names, end)
+        facts = _with_details(facts, path, problem, (X, y, X_test, y_test), (point_names, test_names), end)
         triplets = problem.triplets
         if maps and len(path) > 1 and triplets.lists_triplets and triplets.n_triplets < _MOST:
             facts = _with_maps(facts, path, problem, end, show)
@@ -120,53 +135,55 @@ def gather(
 
 
 def _with_classes(facts, y):
-    """Return (facts with the classes of labels, the numbers of the points to show); y may be None."""
+    """Return (facts with the classes of labels, the numbers of the points to show, codes of classes); y may be None."""
     if y is None:
-        return facts, _sample(np.zeros(facts.n_points, dtype=int))
-    classes, codes = np.unique(y, return_inverse=True)
-    sample = _sample(codes)
-    return replace(facts, classes=[str(name) for name in classes], sample_classes=codes[sample]), sample
+        return facts, _sample(np.zeros(facts.n_points, dtype=int), _POINTS), None
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    facts, sample = replace(facts, classes=[str(name) for name in classes]), _sample(codes, _POINTS)
+    if len(classes) > _COLOURS:  # half of the picture is of a few of them
+        picked = np.sort(np.argsort(-counts, kind="stable")[:_PICKED])
+        chosen = np.isin(codes, picked)
+        halves = [np.flatnonzero(chosen), np.flatnonzero(~chosen)]
+        sample = np.sort(np.concatenate([half[_sample(codes[half], _POINTS // 2)] for half in halves]))
+        facts = replace(facts, coloured=picked)
+    return replace(facts, sample_classes=codes[sample]), sample, codes
 
 
-def _with_error(facts, X, y, X_test, y_test, comparisons_test):
-    """Return (facts that say what is held out, the error of it by a metric's factor); None for the latter: nothing is.
+def _with_frames(facts, path, points, measure, end, show):
+    """Return facts with views of the points and errors at some lambdas, as many as there is time for.
 
-    The factor None stands for Euclid.
+    points: all of them, the codes of their classes (or None), and the numbers of those to show.
     """
-    if comparisons_test is not None and len(comparisons_test):
-        facts = replace(facts, n_test=len(comparisons_test), error_of="comparisons")
-        return facts, lambda L: comparison_error(_mapped(X, L), comparisons_test)
-    if X_test is not None and y is not None and len(X_test):
-        facts = replace(facts, n_test=len(X_test), error_of="neighbours")
-        return facts, lambda L: neighbour_error(_mapped(X, L), y, _mapped(X_test, L), y_test, facts.k)
-    return facts, None
+    X, codes, sample = points
+    some = _sample(np.zeros(len(X), dtype=int) if codes is None else codes, _FITTED)
 
+    def view(L):
+        return flat(mapped(X[sample], L), plane_of(mapped(X[some], L), None if codes is None else codes[some]))
 
-def _with_frames(facts, path, X, error, end, show):
-    """Return facts with views of the points X and errors at some lambdas, as many as there is time for."""
     left_out = list(facts.left_out)
-    if error is not None and time.perf_counter() >= end:
-        error = None
+    if measure is not None and time.perf_counter() >= end:
+        measure = None
         left_out.append("errors")
-    before = None if error is None else error(None)
-    views, errors, wanted = {}, {}, _spread(len(path), _FRAMES)
+    before = Measured() if measure is None else measure(None)
+    views, seen, wanted = {}, {}, _spread(len(path), _FRAMES)
     for t in _in_time(_coarse_to_fine(wanted), end):
         L = path.components(t)
-        views[t] = _flat(X @ L.T)
-        if error is not None:
-            errors[t] = error(L)
+        views[t], seen[t] = view(L), before if measure is None else measure(L)
         show(f"errors and pictures of {len(views)} of {len(wanted)} lambdas")
     if len(views) < len(wanted):
         left_out.append(f"{len(wanted) - len(views)} of the {len(wanted)} lambdas to show")
-    frames, first = np.array(sorted(views)), _flat(X)
+    frames, first = np.array(sorted(views)), view(None)
     return replace(
         facts,
         left_out=left_out,
-        error_before=before,
-        errors=np.array([errors[t] for t in frames]) if errors else None,
+        error_before=before.error,
+        errors=None if before.error is None else np.array([seen[t].error for t in frames]),
         frames=frames,
         before=first.astype(np.float32),
-        after=_turned_one_by_one([views[t] for t in frames], first),
+        after=turned_one_by_one([views[t] for t in frames], first),
+        alike_of=None if before.alike is None else facts.alike_of,
+        alike_before=before.alike,
+        alike=None if before.alike is None else np.array([seen[t].alike for t in frames]),
     )
 
 
@@ -187,16 +204,14 @@ def _with_influence(facts, path, problem, y, names, end):
     """Return facts with who can move the metric most at the lambda that is shown first, where that is known."""
     if not problem.triplets.lists_triplets or time.perf_counter() >= end:
         return facts
-    place = len(facts.frames) // 2 if facts.errors is None else int(np.argmin(facts.errors))
     try:
-        found = path.influence(int(facts.frames[place]), problem)
+        found = path.influence(int(facts.frames[opening(facts)]), problem)
     except InputError:  # neighbours that somebody else has found
         return facts
     if not found.size > 0:
         return facts
 
-    def name(i):
-        return f"row {i}" if names is None else str(names[i])
+    name = called(names, "row")
 
     def told(index):
         if found.of == "points":
@@ -204,17 +219,30 @@ def _with_influence(facts, path, problem, y, names, end):
         a, b, c = problem.triplets.indices(index, index + 1)[0].tolist()
         return f"{name(a)} is closer to {name(b)} than to {name(c)}"
 
-    most = found.indices[:_NAMED].tolist()
-    shares = found.bounds[:_NAMED] / found.size
-    return replace(facts, influence_of=found.of, influence_names=[told(i) for i in most], influence_shares=shares)
+    shares = found.bounds / found.size
+    bounded = np.flatnonzero(shares <= 1)[:_NAMED]  # a larger bound says nothing
+    return replace(
+        facts,
+        influence_of=found.of,
+        influence_names=[told(i) for i in found.indices[bounded].tolist()],
+        influence_shares=shares[bounded],
+        influence_half=float(np.median(shares)),
+        influence_open=int(np.count_nonzero(shares > 1)),
+    )
 
 
-def _turned_one_by_one(views, last):
-    """Return views of the points, each turned to be close to the one before."""
-    turned = np.empty((len(views), *last.shape), dtype=np.float32)
-    for place, view in enumerate(views):
-        turned[place] = last = _turned(view, last)
-    return turned
+def _with_details(facts, path, problem, data, names, end):
+    """Return facts with what the lambda that is shown first says of single points, where there is time for it."""
+    suspects = problem.triplets.lists_triplets and problem.triplets.n_triplets < _LISTED
+    if time.perf_counter() >= end:
+        return replace(facts, left_out=[*facts.left_out, "suspects"]) if suspects else facts
+    if suspects:
+        facts = with_suspects(facts, path, problem, *data[:2], names[0])
+    if facts.errors is not None and facts.error_of == "neighbours":
+        facts = with_held_out(
+            facts, path, data, [called(some, word) for some, word in zip(names, ("row", "held-out"), strict=True)]
+        )
+    return facts
 
 
 def _with_maps(facts, path, problem, end, show):
@@ -270,31 +298,9 @@ def _spread(n, most):
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
 
 
-def _sample(codes):
-    """Return the numbers of at most _POINTS points, every class with its share."""
-    if len(codes) <= _POINTS:
+def _sample(codes, most):
+    """Return the numbers of at most so many points, every class with its share."""
+    if len(codes) <= most:
         return np.arange(len(codes))
     order = np.argsort(codes, kind="stable")
-    return np.sort(order[_spread(len(codes), _POINTS)])
-
-
-def _flat(Z):
-    """Return Z's two principal coordinates, of mean square 1."""
-    Z = Z - Z.mean(axis=0)
-    if Z.shape[1] < 2:
-        Z = np.hstack([Z, np.zeros((len(Z), 2 - Z.shape[1]))])
-    _, _, axes = np.linalg.svd(Z, full_matrices=False)
-    flat = Z @ axes[:2].T if len(axes) > 1 else np.hstack([Z[:, :1], np.zeros((len(Z), 1))])
-    size = np.sqrt(np.square(flat).mean())
-    return flat / size if size > 0 else flat
-
-
-def _turned(flat, like):
-    """Return points in the plane, turned and mirrored to be close to others."""
-    left, _, right = np.linalg.svd(flat.T @ like)
-    return flat @ (left @ right)
-
-
-def _mapped(X, L):
-    """Return X L', X itself where L is None."""
-    return X if L is None else X @ L.T
+    return np.sort(order[_spread(len(codes), most)])

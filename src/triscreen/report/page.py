@@ -15,6 +15,9 @@ from triscreen._utils.extras import wanted
 from triscreen.errors import InputError
 from triscreen.path import Path
 from triscreen.path.facts import Facts
+from triscreen.report import tables
+from triscreen.report.details import suspects_csv, weights_of
+from triscreen.report.intervals import counted
 
 _DIRECTIONS, _FEATURES = 20, 15
 
@@ -64,9 +67,12 @@ def render(path):
         start=_start(data),
         tiles="\n".join(_tiles(data)),
         table=_table(data),
-        influence=_influence(data),
+        influence=tables.influence(path.facts or Facts(), data["influence"], path.n_triplets),
+        suspects=tables.suspects(path.facts or Facts()),
+        held_out=tables.held_out(path.facts or Facts()),
+        use=tables.use(path, path.facts or Facts(), data["frames"][data["first"]]),
         last=len(data["frames"]) - 1,
-        first=data["best"] if data["best"] is not None else len(data["frames"]) // 2,
+        first=data["first"],
         # A script ends at the first "</", whatever it is in.
         data=json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
         plotly=get_plotlyjs(),
@@ -97,15 +103,24 @@ def numbers_of(path):
         "rel_gaps": _short(np.maximum(path.rel_gaps, 1e-16)),
         "losses": _short(path.losses),
         "decided": _short(path.screening_rates),
+        "safe": _short(path.safe_rates),
+        "proven": _short(path.proven_rates),
         "passes": _short(path.passes),
         "seconds": _short(path.seconds),
         "n_iter": path.n_iter.tolist(),
+        "error_of": facts.error_of,
         "error_before": facts.error_before,
         "errors": None if errors is None else _short(errors),
         "best": None if errors is None else int(np.argmin(errors)),
+        "suspects_csv": None if facts.suspects is None else suspects_csv(facts),
+        "first": len(frames) // 2 if errors is None else int(np.argmin(errors)),
         "band": _band(path, facts),
         "influence_of": facts.influence_of,
         "influence": _influence_rows(facts),
+        "coloured": None if facts.coloured is None else facts.coloured.tolist(),
+        "alike_of": facts.alike_of,
+        "alike_before": None if facts.alike is None else facts.alike_before.tolist(),
+        "alike": None if facts.alike is None else facts.alike.tolist(),
     }
     if errors is not None:
         data["error_said"] = (
@@ -114,16 +129,16 @@ def numbers_of(path):
             else f"share in the wrong order of {data['n_test']:,} comparisons not learned from"
         )
     for name in ("before", "after", "sample_classes", "dynamic", "ranges"):
-        data[name] = _short(facts[name]) if name in facts else None
+        data[name] = _short(np.round(facts[name], 3)) if name in facts else None
     for name in ("stops", "dynamic_iterations"):
         data[name] = facts[name].tolist() if name in facts else None
     data["rates"] = {name: _short(np.array(values)) for name, values in (facts.rates or {}).items()}
-    spectra, weights = zip(*(_spectrum_and_weights(path, t, facts.feature_spread) for t in frames), strict=True)
+    spectra = [_spectrum(path, t) for t in frames]
     data["spectrum"] = [_short(values[:_DIRECTIONS]) for values in spectra]
     data["ranks"] = [int(np.count_nonzero(values > 1e-6)) for values in spectra]
     names = facts.feature_names or [f"feature {j}" for j in range(path.n_features)]
     data["features"] = []
-    for shares in weights:
+    for shares in (weights_of(path, t, facts.feature_spread) for t in frames):
         top = np.argsort(-shares, kind="stable")[:_FEATURES]
         data["features"].append([[names[j], _short(shares[j])] for j in top])
     return data
@@ -147,13 +162,12 @@ def _band(path, facts):
     ]
 
 
-def _spectrum_and_weights(path, t, spread):
-    """Return (shares of the eigenvalues of M, share of each feature in the mean squared distance by itself)."""
+def _spectrum(path, t):
+    """Return shares of the eigenvalues of M."""
     L = path.components(t)
     factor = L if L.shape[0] <= L.shape[1] else L.T
     values = np.maximum(np.linalg.eigvalsh(factor @ factor.T)[::-1], 0.0) if len(L) else np.zeros(1)
-    weights = np.square(L).sum(axis=0) * (1.0 if spread is None else np.square(spread))
-    return values / (values.sum() or 1.0), weights / (weights.sum() or 1.0)
+    return values / (values.sum() or 1.0)
 
 
 def _short(values):
@@ -168,18 +182,29 @@ def _tiles(data):
     """Yield the story in four numbers."""
     compared = f" among {data['n_points']:,} points" if data["n_points"] else ""
     yield _tile(f"{data['n_triplets']:,}", f"comparisons “a is closer to b than to c”{compared}")
-    share = float(np.mean(data["decided"]))
-    yield _tile(f"{share:.1%}", "of them proven irrelevant, on average along the path: they never reached the solver")
+    shown = data["frames"][data["first"]]
+    safe, proven = (float(np.mean(data[name])) for name in ("safe", "proven"))
+    said = (
+        "of them left out, on average along the path: safe beforehand (spheres and ranges, before the solve) + proven "
+        "afterwards (not in the working set, and the final gap shows that they do not matter). "
+        f"At the lambda this page opens with: {data['safe'][shown]:.1%} + {data['proven'][shown]:.1%}"
+    )
+    yield _tile(f"{safe:.1%} + {proven:.1%}", said)
     gap = max(data["rel_gaps"])
-    said = f"largest relative gap of {len(data['lambdas'])} metrics: none can be improved by more than that share"
+    said = f"largest relative gap of {len(data['lambdas'])} metrics: no other has a lower objective by more than it"
     missed = len(data["lambdas"]) - data["converged"]
     if missed:
         said += f" ({missed} missed the {data['tol']:.0e} asked for)"
     yield _tile(f"{gap:.1e}", said)
     if data["errors"] is not None:
-        best = data["errors"][data["best"]]
-        said = f"{data['error_said']}: before → at the lambda that is best for them (a little too kind, therefore)"
-        yield _tile(f"{data['error_before']:.1%} → {best:.1%}", said)
+        n, before, best = data["n_test"], data["error_before"], data["errors"][data["best"]]
+        points = data["error_of"] == "neighbours"
+        few, those = ("", "points") if points else (", as if comparisons were independent", "comparisons")
+        said = (
+            f"{data['error_said']}: {counted(before, n)} before, {counted(best, n)} at the best lambda{few}. "
+            f"That lambda was chosen on these very {those}, so the second number is too kind; no interval knows of that"
+        )
+        yield _tile(f"{round(before * n):,} \u2192 {round(best * n):,} of {n:,} wrong", said)
 
 
 def _start(data):
@@ -197,30 +222,22 @@ def _tile(number, text):
 def _influence_rows(facts):
     if facts.influence_names is None:
         return []
-    return [[name, _short(share)] for name, share in zip(facts.influence_names, facts.influence_shares, strict=True)]
-
-
-def _influence(data):
-    """Return who can move the metric most, as a section; nothing where that is not known."""
-    if not data["influence"]:
-        return ""
-    what = "point" if data["influence_of"] == "points" else "comparison"
-    said = (
-        f"How far the metric could move, at most, if a {what} had not been there (at the lambda that this page opens "
-        "with); wrong labels and answers are often among the first. A bound, not an estimate."
-    )
-    rows = [f"<tr><td>{escape(name)}</td><td>{share:.1%}</td></tr>" for name, share in data["influence"]]
-    head = f'<tr><th scope="col">{what}</th><th scope="col">of the size of the metric</th></tr>'
-    body, title = "\n".join([head, *rows]), f"Which {what}s weigh most"
-    return (
-        f'<h2>{title}</h2>\n<p class="lead">{escape(said)}</p>\n<div class="scroll" tabindex="0" role="region" '
-        f'aria-label="{title}"><table>\n{body}\n</table></div>'
-    )
+    rows = zip(facts.influence_names, facts.influence_shares, strict=True)
+    return [[name, _short(share)] for name, share in rows if share <= 1]  # a larger bound says nothing
 
 
 def _table(data):
     """Return one row per lambda: what the charts show, for whoever reads rather than looks."""
-    heads = ["lambda", "lambda / first", "relative gap", "loss", "proven irrelevant", "iterations", "passes"]
+    heads = [
+        "lambda",
+        "lambda / first",
+        "relative gap",
+        "loss",
+        "safe beforehand",
+        "proven afterwards",
+        "iterations",
+        "passes",
+    ]
     error = {}
     if data["errors"] is not None:
         heads.append("test error")
@@ -232,7 +249,8 @@ def _table(data):
             f"{lam / data['lambdas'][0]:.2e}",
             f"{data['rel_gaps'][t]:.1e}",
             f"{data['losses'][t]:.4g}",
-            f"{data['decided'][t]:.1%}",
+            f"{data['safe'][t]:.1%}",
+            f"{data['proven'][t]:.1%}",
             str(data["n_iter"][t]),
             f"{data['passes'][t]:.1f}",
         ]

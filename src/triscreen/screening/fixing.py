@@ -42,7 +42,7 @@ def fix_by_sum(engine, less, left):
     """Return what remains of an engine, ``less``, with the triplets fixed that went in zone L (a `Departure`)."""
     if not left.linear:
         return less  # as fixed as before
-    matrix, size = _added(engine, left.weights)
+    matrix, size = _added(engine, left.weigh())
     error = engine.rounding.linear_error + (engine.rounding.sum_of_h(left.linear) + size)
     return less.with_fixed(matrix, engine.linear_weight + left.linear, error)
 

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from triscreen._kernels.common import LINEAR, ZERO
 from triscreen._kernels.weights import strayed_weights
+from triscreen._utils.lazy import cached_property
 from triscreen.problem.engine import Engine
-from triscreen.problem.rounding import gap_error, trace
+from triscreen.problem.rounding import gap_error, size, trace
 from triscreen.screening.fixing import fix_by_difference, fix_reduction
 from triscreen.triplets import Sums
 
@@ -42,6 +44,8 @@ class Reference:
         Over all triplets.
     error : float
         Bound on |A - its exact value|.
+    factor : array or None
+        F with M = F F' that the distances came from, where it is at hand.
     """
 
     lam: float
@@ -51,15 +55,17 @@ class Reference:
     A: np.ndarray = field(repr=False)
     sums: Sums
     error: float
+    factor: np.ndarray | None = field(default=None, repr=False)
 
     @classmethod
     def at(cls, problem, M, lam, smoothing, A=None, error=0.0):
         """Evaluate all pairs at M (half a pass); A, with a bound of its error, may be known (else another half)."""
-        dist = problem.distances(problem.cone.project(M).factor)
+        factor = problem.cone.project(M).factor
+        dist = problem.distances(factor)
         sums, weights = problem.sweep(dist, smoothing)
         if A is None:
             A, error = problem.assemble(weights), problem.rounding.sum_of_h(sums.alpha)
-        return cls(lam, M, dist, weights, A, sums, error)
+        return cls(lam, M, dist, weights, A, sums, error, factor)
 
     def put_right(self, problem, weights, error, squares):
         """Return (this reference with the A of its own weights, pair work), where A was made of other weights.
@@ -68,17 +74,23 @@ class Reference:
         digits give other alphas where the smoothing is small. Only the pairs whose weights differ are looked at.
         """
         strayed = np.empty(len(weights))
-        count, size, lost = strayed_weights(self.weights, weights, squares, _NOISE, strayed)
+        count, changed, lost = strayed_weights(self.weights, weights, squares, _NOISE, strayed)
         error += lost
         if not count:
             return replace(self, error=error), 0.0
-        error += problem.rounding.sum_of_h(size)
-        return replace(self, A=self.A + problem.assemble(strayed), error=error), 0.5 * count / problem.triplets.n_pairs
+        error += problem.rounding.sum_of_h(changed)
+        A = self.A + problem.cone.assemble_few(problem.triplets, strayed, count, problem.threads)
+        return replace(self, A=A, error=error), 0.5 * count / problem.triplets.n_pairs
 
     def evaluate(self, problem, lam):
         """Return (the `Evaluation` over all triplets at some lambda, the rounding of its gap); no pair work."""
-        evaluation = problem.evaluate(self.M, self.dist, lam, self.sums.smoothing, (self.sums, None), self.A)
-        return evaluation, gap_error(problem.rounding.reduced(self.error), evaluation, lam)
+        known = vars(self).get("_known")  # what was asked for last: a path asks again
+        if known is None or known[0] is not problem or known[1] != lam:
+            swept = self.sums, None
+            now = problem.evaluate(self.M, self.dist, lam, self.sums.smoothing, swept, self.A, self.factor)
+            known = problem, lam, now, gap_error(problem.rounding.reduced(self.error), now, lam)
+            object.__setattr__(self, "_known", known)
+        return known[2:]
 
     def margin_error(self, problem):
         """Bound on the error of any margin here."""
@@ -93,13 +105,17 @@ class Tube:
     end: np.ndarray = field(repr=False)
     radius: float
 
+    @cached_property
+    def _axis(self):
+        axis = self.end - self.begin
+        return axis, float(np.vdot(axis, axis)), size(self.end)
+
     def holds(self, M):
         """Is M inside, beyond doubt?"""
-        axis, away = self.end - self.begin, M - self.begin
-        length = float(np.vdot(axis, axis))
+        (axis, length, far), away = self._axis, M - self.begin
         share = min(1.0, max(0.0, float(np.vdot(away, axis)) / length)) if length > 0 else 0.0
-        doubt = 1e-13 * (float(np.linalg.norm(M)) + float(np.linalg.norm(self.end)))
-        return float(np.linalg.norm(away - share * axis)) + doubt <= self.radius
+        doubt = 1e-13 * (size(M) + far)
+        return size(away - share * axis) + doubt <= self.radius
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +131,20 @@ class WorkingSet:
     fixed : array or None
         Weight that the fixed triplets give to every pair of the problem; None where these are not listed.
     tube : Tube
+    by_ranges : (int, int)
+        Of the triplets that are fixed, those whose zone L or R was proven beforehand, whatever the tube is.
     """
 
     engine: Engine = field(repr=False)
     pairs: np.ndarray = field(repr=False)
     fixed: np.ndarray = field(repr=False)
     tube: Tube
+    by_ranges: tuple = (0, 0)
+
+    @property
+    def is_safe(self):
+        """Has its engine the optimum of the whole problem, beyond doubt, before anything is solved?"""
+        return not np.isfinite(self.tube.radius)
 
     @classmethod
     def around(cls, problem, reference, tube, end, error, squares, low, both=True, zones=None):
@@ -154,7 +178,8 @@ class WorkingSet:
         engine = fix_by_difference(less, (sums, weights), reference.A, reference.error, weight)
         fixed = reference.weights.copy()
         fixed[pairs] -= weights
-        return cls(engine, pairs, fixed, tube)
+        safe = (0, 0) if zones is None else tuple(int(np.count_nonzero(zones == zone)) for zone in (LINEAR, ZERO))
+        return cls(engine, pairs, fixed, tube, safe)
 
     @classmethod
     def of_balls(cls, problem, ends, radii, error, tube, smoothing, low, both=True):
@@ -166,7 +191,8 @@ class WorkingSet:
         found = problem.triplets.reduce(ends, radii, error, offset, low, both, smoothing, problem.threads)
         if found.triplets is None:
             return None
-        return cls(fix_reduction(problem, found), found.pairs, None, tube)
+        safe = (0, 0) if np.isfinite(tube.radius) else tuple(found.counts)
+        return cls(fix_reduction(problem, found), found.pairs, None, tube, safe)
 
     def prove(self, problem, M, lam, smoothing, A, weights, squares):
         """Return (the `Reference` at M, pair work): whatever the fixed triplets do there.

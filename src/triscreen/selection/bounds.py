@@ -11,7 +11,8 @@ open.
   n_c votes of those that are in, q_c open ones of class c, and r = k - (those that are in), class c gets at least
   n_c + max(0, r - (open ones of other classes)) votes and at most n_c + min(r, q_c).
 * Only points that come as near as the k-th one may take part: a handful, found by matrix products for a whole
-  stretch of intervals whose metrics are near each other (`triscreen.selection.judge`).
+  stretch of intervals (`triscreen.selection.stretches`). What is decided there is so in all of it; parts of it look at
+  the queries that are open, and at the points that are left for these.
 
 Ours.
 """
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from triscreen._utils.progress import progress
-from triscreen._utils.threads import single_threaded_blas
+from triscreen._utils.threads import check_time, single_threaded_blas
 from triscreen._utils.validation import as_count, as_labels, as_numbers, as_points, as_positive, shortened
 from triscreen.errors import InputError, Interrupted, interruptible
 from triscreen.path.result import Path
@@ -33,8 +34,9 @@ from triscreen.selection.judge import Comparisons, Judge, Points, Votes
 from triscreen.triplets.given import as_rows
 
 # Intervals are looked at together up to this ratio of lambdas, and only what is open there in so many parts.
-_SPAN, _PARTS = 0.9, 10
-_ENDS = 256  # that are kept: two matrices each
+_SPAN, _PARTS = 0.5, 4
+_STRETCHES = 8  # so many of these share products
+_ROOM = 1 << 22  # numbers of the matrices of these, one of each kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +249,20 @@ def _check_width(X, problem, name):
         raise InputError(f"{name} has {X.shape[1]} features: the path was learned on {problem.n_features}")
 
 
+def _stretches(lambdas, first, most, at_once):
+    """Return (first, last) of at most so many neighbouring stretches, from one lambda on; of at most so many ends."""
+    found, begin = [], first
+    while first < len(lambdas) - 1 and len(found) < min(at_once, _STRETCHES):
+        last = first + 1
+        while last < len(lambdas) - 1 and lambdas[last + 1] >= _SPAN * lambdas[first] and last + 2 - first <= most:
+            last += 1
+        if found and last + 1 - begin > most:
+            break
+        found.append((first, last))
+        first = last
+    return found
+
+
 @single_threaded_blas()
 def _over_intervals(path, problem, judge, count):
     """Return the `Bounds` of what is decided over each interval between two lambdas of a path."""
@@ -254,42 +270,32 @@ def _over_intervals(path, problem, judge, count):
         raise InputError("path has no lambda yet: there is nothing to bound")
     lambdas = path.lambdas if len(path) > 1 else np.repeat(path.lambdas, 2)
     found = np.zeros((len(lambdas) - 1, count), dtype=np.int8)
-    ends, left = _Ends(path, problem), [None] * len(found)
+    left, most = [None] * len(found), max(2, _ROOM // (problem.n_features**2 + problem.points.shape[1] ** 2))
 
-    def descend(first, last, parent):
-        verdict = judge.decide(ends[first], ends[last], parent)
+    def descend(run, begin, first, last, parent, begun=False):
+        check_time()
+        verdict = judge.look(run.interval(first - begin, last - begin), parent, begun)
         found[first:last], left[first:last] = verdict.outcomes, [verdict.left] * (last - first)
         if last - first > 1 and verdict.is_open:
             step = -(-(last - first) // _PARTS)
-            for begin in range(first, last, step):
-                descend(begin, min(begin + step, last), verdict)
+            for part in range(first, last, step):
+                descend(run, begin, part, min(part + step, last), verdict)
 
     first = 0
     try:
         with progress("bounds", len(found)) as show:
             while first < len(found):
-                last = first + 1
-                while last < len(found) and lambdas[last + 1] >= _SPAN * lambdas[first]:
-                    last += 1
-                descend(first, last, None)
-                first = last
-                show(float(first))
+                stretches = _stretches(lambdas, first, most, judge.at_once)
+                begin, end = first, stretches[-1][1]
+                run = judge.run(
+                    [path._quick_end(min(number, len(path) - 1), problem) for number in range(begin, end + 1)]
+                )
+                around = judge.begin([run.interval(one - begin, two - begin) for one, two in stretches])
+                for first, last in stretches:
+                    descend(run, begin, first, last, around.pop(0), True)
+                    first = last
+                    show(float(first))
     except KeyboardInterrupt:
         text = f"interrupted after {first} of {len(found)} intervals; the bounds, open everywhere else, are the .result"
         raise Interrupted(text, Bounds(lambdas, found, judge, path, left)) from None
     return Bounds(lambdas, found, judge, path, left)
-
-
-class _Ends:
-    """The metrics of a path as ends of balls, each made when first asked for; those behind are forgotten."""
-
-    def __init__(self, path, problem):
-        self._path, self._problem, self._made = path, problem, {}
-
-    def __getitem__(self, number):
-        number = min(number, len(self._path) - 1)
-        if number not in self._made:
-            while len(self._made) >= _ENDS:
-                self._made.pop(min(self._made))
-            self._made[number] = self._path._quick_end(number, self._problem)
-        return self._made[number]

@@ -1,26 +1,29 @@
 """What is decided about held-out predictions for every lambda between two ends.
 
-An `Interval` has what the balls between two ends say, in the coordinates of X; a `Verdict` what followed from it, and
-which points may still be among the nearest of the queries that are open. Whatever holds on an interval holds on its
-parts, so these need to look at open queries and at such points only.
+A `Verdict` is what followed from an `Interval` (`triscreen.selection.stretches`), and which points may still be among
+the nearest of the queries that are open. Whatever holds on an interval holds on its parts, so these need to look at
+open queries and at such points only.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from triscreen._kernels.certain import certain_comparisons, certain_votes, near_enough
+from triscreen._utils.archive import fingerprint
 from triscreen._utils.threads import single_threaded_blas
 from triscreen.path.balls import Between
-from triscreen.problem.rounding import U
-from triscreen.problem.units import METRIC, POINT
+from triscreen.path.chain import Chain
+from triscreen.problem.units import POINT
+from triscreen.selection.stretches import Interval, Run, Seen
 
-_BLOCK = 1 << 16  # numbers of a block of queries times points
-_WIDE = 0.03  # how far the metrics of a stretch may be from its first one, of its size
-_VIEWS = 64  # ends whose factors are kept
+_BLOCK = 1 << 19  # numbers of a block of queries times points; smaller ones make slow products
+# Where more points than this (or so many times the votes) may be among the nearest of a query, they are not kept, but
+# looked for again where that may say more: memory stays a few kilobytes a query.
+_MOST, _TIMES = 1024, 4
+_KEPT = 1 << 25  # numbers of such points, of all intervals that are looked at together
 
 
 class Points:
@@ -30,7 +33,8 @@ class Points:
         X = problem.units.into(X, POINT)
         middle = X.mean(axis=0)
         self.X, self.queries = X - middle, None if queries is None else problem.units.into(queries, POINT) - middle
-        self.twins = np.unique(X, axis=0, return_inverse=True)[1].ravel()  # the same number: the same point
+        _, self.first, twins = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        self.twins = twins.ravel()  # the same number: the same point
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,56 +73,46 @@ class Judge:
 
     def __init__(self, problem, points, subject):
         self.problem, self._points, self._subject = problem, points, subject
-        self._views = OrderedDict()
 
     @single_threaded_blas()
     def decide(self, first, second, parent=None):
         """Return the `Verdict` for every lambda between two ends; parent: that of an interval around them."""
         between = Between(self.problem, first, second)
-        interval = Interval(self._points, between, [self._view(end) for end in (first, second)])
+        centers = np.array([ball.center for ball in between.balls])
+        seen = Seen(self.problem, centers, [ball.doubt for ball in between.balls], between.squares, [between.k])
+        return self.look(Interval.between(self._points, seen, 0), parent)
+
+    def fingerprint(self):
+        """Return a hash of all that is asked."""
+        points = self._points
+        own = [] if points.queries is None else [points.queries]
+        return fingerprint(points.X, points.twins, *own, *self._subject.arrays())
+
+    def run(self, ends):
+        """Return a `Run` of neighbouring ends, whose stretches `look` decides about."""
+        chain = Chain(self.problem, ends)
+        return Run(self._points, Seen(self.problem, chain.centers, chain.doubts, chain.squares, chain.ks))
+
+    @property
+    def at_once(self):
+        """So many intervals can `begin` together."""
+        return self._subject.at_once
+
+    def begin(self, intervals):
+        """Return for each of some intervals, one after the other, a `Verdict` around it that decides nothing."""
+        nothing = np.zeros(self._subject.count, dtype=np.int8)
+        return [Verdict(nothing, left) for left in self._subject.all_of(intervals)]
+
+    def look(self, interval, parent=None, begun=False):
+        """Return the `Verdict` for all metrics of an `Interval`; parent: that of one around it, or what was begun."""
         everything = parent is None or parent.left is None
-        left = self._subject.all_of(interval) if everything else parent.left
-        found, left = self._subject.decide(interval, left)
+        left = self._subject.all_of([interval])[0] if everything else parent.left
+        found, left = self._subject.decide(interval, left, everything or begun)
         if everything:
             return Verdict(found, left)
         outcomes = parent.outcomes.copy()
         outcomes[outcomes == 0] = found
         return Verdict(outcomes, left)
-
-    def _view(self, end):
-        """Return (centre, a bound of its error, factor) of an end's own ball in the coordinates of X."""
-        if end not in self._views:
-            problem = self.problem
-            ball = end.own(None if problem.prior is None else problem.prior.core)[0]
-            center = problem.units.into(problem.from_core(ball.center), METRIC)
-            dim, size = self._points.X.shape[1], float(np.linalg.norm(center))
-            off = ball.doubt + (0.0 if problem.prior is None else problem.prior.error) + 128 * dim * U * size
-            if center.ndim == 1:
-                view = np.diag(center), off, np.diag(np.sqrt(np.maximum(center, 0.0)))
-            else:
-                # A centre is the mean of two elements of the cone, so it is one.
-                values, vectors = np.linalg.eigh(center)
-                view = center, off, vectors * np.sqrt(np.maximum(values, 0.0))
-            self._views[end] = view
-            if len(self._views) > _VIEWS:
-                self._views.popitem(last=False)
-        return self._views[end]
-
-
-class Interval:
-    """What all balls between two ends say, in the coordinates of X."""
-
-    def __init__(self, points, between, views):
-        self.points = points
-        dim, hair, reach = points.X.shape[1], 1 + 1e-12, float(np.sqrt(between.reach))
-        self.centers, offs, self.factors = zip(*views, strict=True)
-        offs = [off + 128 * dim * U * reach for off in offs]
-        self.trace = max(float(np.vdot(F, F)) for F in self.factors)
-        self.relative = (64 * dim + 128) * U  # of |x - y|^2; times the trace, of a distance
-        self.error = self.relative * self.trace
-        s1, s2 = between.squares
-        self.balls = tuple(float(v) for v in (s1 * hair, s2 * hair, between.k + 1e-12 * abs(between.k), *offs))
-        self.radius = reach * hair + max(offs)
 
 
 class Votes:
@@ -126,32 +120,75 @@ class Votes:
 
     def __init__(self, points, codes, wanted, n_classes, k):
         self.points, self.codes, self.wanted, self.n_classes, self.k = points, codes, wanted, n_classes, k
-        self._stretch = None
+        # Points that are the same one after the other: where, and how many of them may be among the k nearest.
+        self._order, counts = np.argsort(points.twins, kind="stable"), np.bincount(points.twins)
+        self._starts, self._copies = np.cumsum(counts) - counts, np.minimum(counts, k)
 
-    def all_of(self, interval):
-        """Return (all queries, and as below the points that may be among the nearest of each)."""
-        if self._stretch is None or not self._stretch.holds(interval):
-            self._stretch = Stretch(interval, self.k)
-        return np.arange(len(self.wanted)), *self._stretch.candidates
+    @property
+    def count(self):
+        """Of predictions."""
+        return len(self.wanted)
 
-    def decide(self, interval, left):
-        """Return (outcomes of the queries that are left, what is left of these: their numbers, ptr, candidates)."""
+    def arrays(self):
+        """Return what makes these predictions these, beside the points."""
+        return self.codes, self.wanted, np.array([self.n_classes, self.k])
+
+    @property
+    def _most(self):
+        return max(_MOST, _TIMES * self.k)
+
+    @property
+    def at_once(self):
+        """So many intervals can be begun together."""
+        return max(1, _KEPT // (self._most * max(1, self.count)))
+
+    def all_of(self, intervals):
+        """Return, for each, (all queries, and as below the points that may be among the nearest of each)."""
+        asked = np.arange(self.count)
+        return [(asked, *found) for found in self._candidates(intervals, asked)]
+
+    def _candidates(self, intervals, asked):
+        """Return (ptr, candidates) for each interval: distinct points with their copies, as many as may count."""
+        found = []
+        for counts, distinct in _candidates(intervals, asked, self._copies, self.k, self._most):
+            lengths = self._copies[distinct]
+            ends = np.concatenate([[0], np.cumsum(lengths)])
+            places = np.arange(ends[-1]) + np.repeat(self._starts[distinct] - ends[:-1], lengths)
+            found.append((ends[np.concatenate([[0], np.cumsum(counts)])], self._order[places]))
+        return found
+
+    def _looked_for_again(self, interval, left):
+        """Return what is left, with the points of those that had too many in a larger interval."""
         asked, ptr, candidates = left
+        lost = np.diff(ptr) == 0
+        if not lost.any():
+            return left
+        (again, more), known = self._candidates([interval], asked[lost])[0], asked[~lost]
+        order = np.argsort(np.concatenate([known, asked[lost]]), kind="stable")
+        counts = np.concatenate([np.diff(ptr)[~lost], np.diff(again)])[order]
+        starts = np.concatenate([ptr[:-1][~lost], len(candidates) + again[:-1]])[order]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], counts)
+        return asked, ends, np.concatenate([candidates, more])[places]
+
+    def decide(self, interval, left, own=False):
+        """Return (outcomes of the queries that are left, what is left of these: their numbers, ptr, candidates).
+
+        One without candidates had too many of them; own: in this very interval.
+        """
+        asked, ptr, candidates = left if own else self._looked_for_again(interval, left)
         out, counts = np.zeros(len(asked), dtype=np.int8), np.zeros(len(asked), dtype=np.int64)
         if not len(asked):
             return out, left
         points = self.points
-        taken = np.zeros(len(points.X), dtype=bool)
-        taken[candidates] = True
-        numbers = np.flatnonzero(taken)
-        places = (np.cumsum(taken) - 1)[candidates]
+        numbers, places = _renumbered(candidates, len(points.X))
         X, queries = points.X[numbers], points.queries[asked]
-        embedded = [Z @ F for Z in (X, queries) for F in interval.factors]
+        moved = [Z @ Q for Z in (X, queries) for Q in interval.centers]
         kept = np.empty(len(candidates), dtype=np.int64)
         total = certain_votes(
-            X, *embedded[:2], queries, *embedded[2:], self.codes[numbers], points.twins[numbers], self.wanted[asked],
+            X, *moved[:2], queries, *moved[2:], self.codes[numbers], points.twins[numbers], self.wanted[asked],
             ptr, places, self.k, self.n_classes, interval.balls, interval.radius, interval.trace, interval.relative,
-            out, counts, kept,
+            self._most, out, counts, kept,
         )  # fmt: skip
         is_open = out == 0
         return out, (asked[is_open], np.concatenate([[0], np.cumsum(counts[is_open])]), candidates[kept[:total]])
@@ -163,61 +200,77 @@ class Comparisons:
     def __init__(self, points, rows):
         self.points, self.rows = points, rows
 
-    def all_of(self, interval):
-        """Return all rows, in a tuple."""
+    at_once = _KEPT
+
+    @property
+    def count(self):
+        """Of comparisons."""
+        return len(self.rows)
+
+    def arrays(self):
+        """Return what makes these comparisons these, beside the points."""
         return (self.rows,)
 
-    def decide(self, interval, left):
+    def all_of(self, intervals):
+        """Return all rows, in a tuple, for each."""
+        return [(self.rows,)] * len(intervals)
+
+    def decide(self, interval, left, own=False):
         """Return (outcomes of the rows that are left, those of them that are open)."""
         (rows,) = left
         out = np.empty(len(rows), dtype=np.int8)
-        embedded = [self.points.X @ F for F in interval.factors]
+        moved = [self.points.X @ Q for Q in interval.centers]
         certain_comparisons(
-            self.points.X, *embedded, rows, self.points.twins, interval.balls, interval.trace, interval.relative, out
+            self.points.X, *moved, rows, self.points.twins, interval.balls, interval.trace, interval.relative, out
         )
         return out, (rows[out == 0],)
 
 
-class Stretch:
-    """Intervals whose metrics are all near one: which points may be the nearest is found once for all of them."""
+def _renumbered(candidates, n):
+    """Return (the points that are among these, the place of each candidate in that)."""
+    if 8 * len(candidates) < n:
+        return np.unique(candidates, return_inverse=True)
+    taken = np.zeros(n, dtype=bool)
+    taken[candidates] = True
+    return np.flatnonzero(taken), (np.cumsum(taken) - 1)[candidates]
 
-    def __init__(self, interval, k):
-        points, factor = interval.points, interval.factors[0]
-        self.center = interval.centers[0]
-        self.radius = max(1.1 * self._far(interval), _WIDE * float(np.linalg.norm(self.center)))
-        self.error = 4 * interval.error  # of centres that are twice as large
-        step = max(1, _BLOCK // len(points.X))
-        lengths, moved = np.einsum("ij,ij->i", points.X, points.X), points.X @ factor
-        lengths_metric, counts, parts = np.einsum("ij,ij->i", moved, moved), [], []
-        room = min(step, len(points.queries)) * len(points.X)
-        inner, inner_metric, numbers = np.empty(room), np.empty(room), np.empty(room, np.int32)
-        for begin in range(0, len(points.queries), step):
-            queries = points.queries[begin : begin + step]
-            asking, found = queries @ factor, np.empty(len(queries), np.int64)
-            own, own_metric = (np.einsum("ij,ij->i", Z, Z) for Z in (queries, asking))
-            shape = len(queries), len(points.X)
-            products = [block[: shape[0] * shape[1]].reshape(shape) for block in (inner, inner_metric)]
-            np.matmul(queries, points.X.T, out=products[0])
-            np.matmul(asking, moved.T, out=products[1])
+
+def _candidates(intervals, asked, copies, k, most):
+    """Return (how many, numbers) of the distinct points that may be among the nearest, for each of some intervals.
+
+    For the queries that are asked; none for those that have more than ``most``.
+
+    These follow one another, so that the second end of each is the first one of the next: products of queries and
+    points are made once for each end, in blocks.
+    """
+    points = intervals[0].points
+    X, dim = points.X[points.first], points.X.shape[1]
+    n, ends = len(X), [interval.ends[0] for interval in intervals] + [intervals[-1].ends[1]]
+    matrices = [np.eye(dim), *ends]
+    lengths = [_forms(X, Q) for Q in matrices]
+    step = max(1, _BLOCK // n)
+    room = min(step, len(asked)) * n
+    blocks, numbers = np.empty((3, room)), np.empty(room, np.int32)
+    counts, parts = [[] for _ in intervals], [[] for _ in intervals]
+    for begin in range(0, len(asked), step):
+        queries = points.queries[asked[begin : begin + step]]
+        plain, first, second = blocks[:, : len(queries) * n].reshape(3, len(queries), n)
+        own = [_forms(queries, Q) for Q in matrices]
+        np.matmul(queries, X.T, out=plain)
+        np.matmul(queries @ ends[0], X.T, out=first)
+        for number, interval in enumerate(intervals):
+            np.matmul(queries @ ends[number + 1], X.T, out=second)
+            found, where = np.empty(len(queries), np.int64), (0, number + 1, number + 2)
             total = near_enough(
-                *products, lengths, lengths_metric, own, own_metric, self.radius, self.error, k, found, numbers
-            )
-            counts.append(found)
-            parts.append(numbers[:total].copy())
-        self.candidates = np.concatenate([[0], np.cumsum(np.concatenate(counts))]), np.concatenate(parts)
+                plain, first, second, *(lengths[i] for i in where), *(own[i] for i in where), interval.scale, copies,
+                interval.radius, interval.error, k, most, found, numbers,
+            )  # fmt: skip
+            counts[number].append(found)
+            parts[number].append(numbers[:total].copy())
+            first, second = second, first
+    return [(np.concatenate(count), np.concatenate(part)) for count, part in zip(counts, parts, strict=True)]
 
-    def _far(self, interval):
-        """How far a metric of the interval may be from the centre here, apart from its scale: that moves no neighbour.
 
-        If Q1 and Q2 are c1 (Q + E1) and c2 (Q + E2), all between them are c (Q + E) with c and |E| between theirs.
-        """
-        square = float(np.vdot(self.center, self.center))
-        scales = [float(np.vdot(Q, self.center)) / square if square > 0 else 0.0 for Q in interval.centers]
-        if not min(scales) > 0:
-            return np.inf
-        away = [float(np.linalg.norm(Q - c * self.center)) / c for Q, c in zip(interval.centers, scales, strict=True)]
-        return (interval.radius / min(scales) + max(away)) * (1 + 1e-12)
-
-    def holds(self, interval):
-        """Are all metrics of an interval near by?"""
-        return self._far(interval) <= self.radius and interval.error <= self.error
+def _forms(X, Q):
+    """Return x'Qx of every row."""
+    return np.einsum("ij,ij->i", X @ Q, X)

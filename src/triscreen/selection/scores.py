@@ -38,12 +38,24 @@ def vote_scores(Z, y, Z_test, y_test, k, n_jobs=None, most=7):
     fraction of its noise, because they see by how much a vote was won or lost; the accuracy is what is asked for.
     """
     classes, codes = np.unique(y, return_inverse=True)
-    near = codes[k_nearest(Z, min(max(most, k), len(Z)), Threads(n_jobs), Z_test)[0]]
-    right = classes[near[:, :most]] == np.asarray(y_test)[:, None]
-    weights = np.arange(right.shape[1], 0, -1.0)
-    voted = classes[_most_votes(near[:, :k], len(classes))]
-    share, accuracy = float((right @ weights).mean() / weights.sum()), float(np.mean(voted == y_test))
+    near = k_nearest(Z, min(max(most, k), len(Z)), Threads(n_jobs), Z_test)[0]
+    return scores_of_votes(codes[near], codes_in(classes, y_test), len(classes), k, most)
+
+
+def scores_of_votes(near, right, n_classes, k, most=7):
+    """Return what `vote_scores` does, of the classes of the nearest and the true one, both as codes."""
+    among = near[:, :most] == right[:, None]
+    weights = np.arange(among.shape[1], 0, -1.0)
+    share = float((among @ weights).mean() / weights.sum())
+    accuracy = float(np.mean(most_votes(near[:, :k], n_classes) == right))
     return (1 - _ACCURACY) * share + _ACCURACY * accuracy, accuracy
+
+
+def codes_in(classes, y):
+    """Return the places of labels among sorted classes; -1 for a label that is none of them."""
+    y = np.asarray(y)
+    places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return np.where(classes[places] == y, places, -1)
 
 
 def neighbour_error(Z, y, Z_test=None, y_test=None, k=3, n_jobs=None):
@@ -58,11 +70,11 @@ def neighbour_accuracy(Z, y, Z_test=None, y_test=None, k=3, n_jobs=None):
     """
     classes, codes = np.unique(y, return_inverse=True)
     near = k_nearest(Z, min(k, len(Z) - (Z_test is None)), Threads(n_jobs), Z_test)[0]
-    voted = classes[_most_votes(codes[near], len(classes))]
+    voted = classes[most_votes(codes[near], len(classes))]
     return float(np.mean(voted == (y if Z_test is None else y_test)))
 
 
-def _most_votes(votes, n_classes):
+def most_votes(votes, n_classes):
     """Return the code that each row has most often, the smallest of these."""
     step, parts = max(1, _VOTES // n_classes), []
     for start in range(0, len(votes), step):

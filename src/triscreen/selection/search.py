@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
 from triscreen._utils.progress import progress
 from triscreen.errors import Interrupted
+from triscreen.selection.journal import Journal
 
 # Pieces are not cut beyond this ratio of lambdas: where predictions switch, that need not end.
 _NARROWEST = 1 - 1e-7
@@ -21,10 +23,13 @@ class Search:
     sides : list of Side
         All from the same first key to the same last one.
     eps : float
+    journal : Journal, optional
+        Of its steps.
     """
 
-    def __init__(self, sides, eps):
+    def __init__(self, sides, eps, journal=None):
         self.sides, self.eps = sides, eps
+        self._journal = Journal(None, sides) if journal is None else journal
         self.error, self.key = np.inf, None
         self._judged, self._is_narrow = set(), False
         keys, _, upper = self.curve()
@@ -52,10 +57,13 @@ class Search:
             with progress("selection") as show:
                 while True:
                     keys, lower, _ = self.curve()
+                    known = self._journal.next
+                    for side, key, error in () if known is None else known.points:
+                        self.sides[side].learn(key, error)
                     place = self._next(keys, lower)
                     if place is None:
                         return "narrow" if self._is_narrow else "eps"
-                    if max_seconds is not None and time.perf_counter() - begin > max_seconds:
+                    if known is None and max_seconds is not None and time.perf_counter() - begin > max_seconds:
                         return "max_seconds"
                     if not self._cut(keys[place], keys[place + 1], max_lambdas):
                         return "max_lambdas"
@@ -95,11 +103,39 @@ class Search:
     def _cut(self, high, low, max_lambdas):
         """Cut what the side has there that has most open predictions; False: that would be a solve too many."""
         side, place = self._side_to_cut(high, low)
-        before = side.pieces[place]
-        done = side.cut(place, max_lambdas is None or self.n_solved < max_lambdas)
+        before, step = side.pieces[place], self._journal.next
+        may_solve = max_lambdas is None or self.n_solved < max_lambdas
+        if step is None:
+            step = side.step(place, may_solve)
+            if step is not None:
+                step = replace(step, side=self.sides.index(side), points=self._points())
+                self._journal.keep(step)
+        elif self.sides[step.side] is not side or place not in step.places or not step.fits(side.pieces):
+            raise self._journal.refusal("is a step of another search")
+        elif step.is_solved and not may_solve:
+            step = None
+        if step is None:
+            return False
+        self.sides[step.side].apply(step)
+        self._journal.took()
         # What is known at these ends, and in the middle, is better now.
         self._judged -= {before.high, before.low, high, low}
-        return done
+        return True
+
+    def _points(self):
+        return [[number, key, error] for number, side in enumerate(self.sides) for key, error in side.points.items()]
+
+    def settle(self):
+        """Have a solution at the lambda that was chosen, on every side: what is proven there may be so without one."""
+        for number, side in enumerate(self.sides):
+            step = self._journal.settled(number, self.key)
+            if step is None:
+                step = side.settling(self.key)
+                if step is None:
+                    continue
+                step = replace(step, side=number)
+                self._journal.keep(step)
+            side.settle(step)
 
     def _side_to_cut(self, high, low):
         """Return the side with most open predictions there, and the number of its piece; None: all are final."""

@@ -10,6 +10,7 @@ Where it is an end itself whose ball is large, because its metric is only nearly
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from triscreen._utils.validation import as_count, as_positive
 from triscreen.errors import InputError, Interrupted, interruptible
 from triscreen.path.result import Path
 from triscreen.selection.bounds import Bounds
+from triscreen.selection.journal import Journal
 from triscreen.selection.search import Search
 from triscreen.selection.sides import Side
 
@@ -75,7 +77,12 @@ class Selection:
 @interruptible
 @single_threaded_blas()
 def select(
-    path: Path, bounds: Bounds, eps: float, max_seconds: float | None = None, max_lambdas: int | None = None
+    path: Path,
+    bounds: Bounds,
+    eps: float,
+    max_seconds: float | None = None,
+    max_lambdas: int | None = None,
+    checkpoint: str | PathLike | None = None,
 ) -> Selection:
     """Find the lambda with the lowest validation error between the ends of a path, to within eps.
 
@@ -91,6 +98,9 @@ def select(
         Stop after so many seconds, and say what is left.
     max_lambdas : int, optional
         Solve at so many further lambdas at most, and at the one that is chosen if it has no solution yet.
+    checkpoint : path, optional
+        Folder to keep every step in: a search that was killed, or ended by a limit, goes on from there, to the same
+        bits. Neither eps nor the limits make it another one.
 
     Returns
     -------
@@ -121,12 +131,15 @@ def select(
     eps = as_positive(eps, "eps")
     limit = as_positive(max_seconds, "max_seconds", none="no limit")
     most = as_count(max_lambdas, "max_lambdas", none="no limit")
-    search = Search([Side(bounds)], eps)
-    try:
-        stopped = search.run(limit, most)
-        search.sides[0].settle(search.key)
-    except Interrupted as err:
-        raise Interrupted(str(err), _selection(search, "interrupt")) from None
+    sides = [Side(bounds)]
+    with Journal(checkpoint, sides) as journal:
+        search = Search(sides, eps, journal)
+        try:
+            stopped = search.run(limit, most)
+            search.settle()
+        except KeyboardInterrupt as err:
+            said = str(err) or "the selection was interrupted; what was proven so far is the .result"
+            raise Interrupted(said, _selection(search, "interrupt")) from None
     return _selection(search, stopped)
 
 

@@ -16,6 +16,7 @@ from triscreen.errors import ConvergenceWarning
 from triscreen.path.balls import Between, End
 from triscreen.path.row import Row
 from triscreen.problem.units import LAMBDA
+from triscreen.selection.journal import CUT, FINAL, SETTLE, SHARPEN, Made, Step
 from triscreen.selection.judge import Verdict
 from triscreen.solvers import solve
 from triscreen.solvers.at_lambda import evaluated
@@ -61,7 +62,7 @@ class Side:
             Piece(high, low, Verdict(*known))
             for (high, low), *known in zip(pairs, bounds.outcomes, bounds.left, strict=True)
         ]
-        self._ends, self._points, self._tols = {}, {}, {}
+        self._made, self._ends, self._points, self._tols = {}, {}, {}, {}
         self.n_solved = self.n_evaluated = 0
 
     def arrays(self):
@@ -79,24 +80,38 @@ class Side:
         """Return an upper bound of the error at one lambda: by the ball of its own, if it is an end, or its piece's."""
         found = [piece.verdict for piece in self.pieces if piece.low <= key <= piece.high]
         best = min(found, key=lambda verdict: verdict.upper)
-        if not best.is_open or not (key in self._ends or key in self.rows):
+        if not best.is_open or not (key in self._made or key in self.rows):
             return best.upper
         if key not in self._points:
             end = self._end(key)
             self._points[key] = self.judge.decide(end, end, best).upper
         return min(best.upper, self._points[key])
 
+    @property
+    def points(self):
+        """The errors at single lambdas that are known: key -> at most this."""
+        return dict(self._points)
+
+    def learn(self, key, error):
+        """Take up the error at a single lambda, as `upper_at` has found it."""
+        self._points[key] = error
+
     def _end(self, key):
         if key not in self._ends:
-            self._ends[key] = self.path._end(self._numbers[key], self.problem)
+            if key in self._made:  # by a run before this one
+                made = self._made[key]
+                end = End.of(self.problem, made.M, self._inside(key), made.smoothing, made.factor)
+            else:
+                end = self.path._end(self._numbers[key], self.problem)
+            self._ends[key] = end
         return self._ends[key]
 
     def _inside(self, key):
         lam = self.rows[key].lam if key in self.rows else self.scale * key
         return self.problem.units.into(lam, LAMBDA)
 
-    def cut(self, place, may_solve):
-        """Cut a piece in two, or make one of its ends better; False: that takes a solve, and none may be done."""
+    def step(self, place, may_solve):
+        """Return the `Step` that cuts a piece in two, or makes one of its ends better; None: that takes a solve."""
         piece = self.pieces[place]
         key = float(np.sqrt(piece.high) * np.sqrt(piece.low))
         problem, inside = self.problem, self._inside(key)
@@ -105,50 +120,81 @@ class Side:
         radius = between.ball(inside).radius
         for other, end in ((piece.high, first), (piece.low, second)):
             if end.own(between.N)[0].radius > _SMALLER * radius:
-                return self._sharpen(place, other, end, may_solve)
+                return self._sharper(place, other, end, may_solve)
         p = between.share(inside)
         M = (1 - p) * first.M + p * second.M
-        end = End.of(problem, M, inside, problem.loss.smoothings[-1])
+        made = Made(key, M, problem.cone.project(M).factor, problem.loss.smoothings[-1])
+        end = End.of(problem, M, inside, made.smoothing, made.factor)
         if end.ball(inside, between.N).radius > _SMALLER * radius:
             if not may_solve:
-                return False
-            end = self._solve(key, M, _SHARPER * self.path.tol)
-        else:
-            self.n_evaluated += 1
+                return None
+            made, end = self._solve(key, M, _SHARPER * self.path.tol)
+        halves = ((first, end), (end, second))
+        verdicts = [self.judge.decide(*both, piece.verdict) for both in halves]
         self._ends[key] = end
-        halves = ((piece.high, key, first, end), (key, piece.low, end, second))
-        self.pieces[place : place + 1] = [
-            Piece(high, low, self.judge.decide(one, two, piece.verdict)) for high, low, one, two in halves
-        ]
-        return True
+        return Step(CUT, [place], made, verdicts)
 
-    def _sharpen(self, place, key, end, may_solve):
-        """Solve again at an end, and look at its two pieces again; where that is as sharp as can be, it is final."""
+    def _sharper(self, place, key, end, may_solve):
+        """Return the `Step` that solves again at an end, or says that it is as sharp as can be; None: see `step`."""
         before = self._tols.get(key, self.path.tol)
         if before <= _SHARPEST:
-            self.pieces[place] = replace(self.pieces[place], final=True)
-            return True
+            return Step(FINAL, [place])
         if not may_solve:
-            return False
-        self._ends[key] = self._solve(key, end.M, _SHARPER * before)
-        self._points.pop(key, None)
-        for place, piece in enumerate(self.pieces):
+            return None
+        made, end = self._solve(key, end.M, _SHARPER * before)
+        places, verdicts = [], []
+        for number, piece in enumerate(self.pieces):
             if key in (piece.high, piece.low):
-                ends = self._end(piece.high), self._end(piece.low)
-                self.pieces[place] = replace(piece, verdict=self.judge.decide(*ends, piece.verdict))
-        return True
+                ends = (end if other == key else self._end(other) for other in (piece.high, piece.low))
+                places.append(number)
+                verdicts.append(self.judge.decide(*ends, piece.verdict))
+        self._ends[key] = end
+        return Step(SHARPEN, places, made, verdicts)
 
-    def settle(self, key):
-        """Have a solution at this key: what is proven there may be so without one."""
-        if key not in self.rows:
-            place = self.pieces[self.place(key)]
-            start = self._ends[key] if key in self._ends else self._end(place.high)
-            self._ends[key] = self._solve(key, start.M, _SHARPER * self.path.tol)
+    def apply(self, step):
+        """Take a `Step`."""
+        if step.kind == FINAL:
+            (place,) = step.places
+            self.pieces[place] = replace(self.pieces[place], final=True)
+            return
+        made = step.made
+        self._keep(made)
+        if step.kind == CUT:
+            (place,) = step.places
+            piece = self.pieces[place]
+            ends = (piece.high, made.key), (made.key, piece.low)
+            self.pieces[place : place + 1] = [
+                Piece(high, low, verdict) for (high, low), verdict in zip(ends, step.verdicts, strict=True)
+            ]
+            self.n_evaluated += made.row is None
+        else:
+            self._points.pop(made.key, None)
+            for place, verdict in zip(step.places, step.verdicts, strict=True):
+                self.pieces[place] = replace(self.pieces[place], verdict=verdict)
+
+    def _keep(self, made):
+        self._made[made.key] = made
+        if made.row is not None:
+            self.rows[made.key], self._tols[made.key] = made.row, made.tol
+            self.n_solved += 1
+
+    def settling(self, key):
+        """Return the `Step` that has a solution at this key, or None if there is one."""
+        if key in self.rows:
+            return None
+        place = self.place(key)
+        start = self._end(key) if key in self._made else self._end(self.pieces[place].high)
+        made, self._ends[key] = self._solve(key, start.M, _SHARPER * self.path.tol)
+        return Step(SETTLE, [place], made)
+
+    def settle(self, step):
+        """Take the `Step` that `settling` gave: what is proven stays as it is."""
+        self._keep(step.made)
 
     def _solve(self, key, M, tol):
-        """Solve at a key, keep the row, and return the `End` there."""
+        """Solve at a key; return what was `Made`, and the `End` there."""
         problem, inside = self.problem, self._inside(key)
-        tol = self._tols[key] = max(_SHARPEST, tol)
+        tol = max(_SHARPEST, tol)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # its ball has the gap that was reached
             start = problem.from_core(problem.cone.project(M).plus)
@@ -157,12 +203,12 @@ class Side:
         evaluation = problem.evaluate(
             projection.plus, problem.distances(projection.factor), inside, sol.smoothing, factor=projection.factor
         )
-        self.rows[key] = Row.of(
+        row = Row.of(
             problem, inside, evaluated(evaluation, problem.rounding, inside), n_iter=sol.n_iter, passes=sol.passes,
             scanned=0.0, share=1.0, undecided=1.0, seconds=sol.seconds, stopped_by=sol.stopped_by, events=[],
         )  # fmt: skip
-        self.n_solved += 1
-        return End.at(problem, evaluation, inside)
+        made = Made(key, projection.plus, projection.factor, sol.smoothing, row, tol)
+        return made, End.at(problem, evaluation, inside)
 
     def new_path(self):
         """Return the path with all that was solved."""

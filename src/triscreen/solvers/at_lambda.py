@@ -130,7 +130,7 @@ def solve_at(base, lam, tol, solver, screening, start, monitor, prove):
     while True:
         if not monitor.saw_start(now, bool(smoothings)):
             n_iter = monitor.n_iter
-            engine, now = solver.run(engine, lam, replace(now, step=step), monitor)
+            engine, now = solver.run(engine, lam, now.going_on(step), monitor)
             step = now.step
             if monitor.n_iter == n_iter and monitor.stopped_by is None:
                 monitor.stop("stalled")  # a solver that does nothing would do so for ever

@@ -22,7 +22,7 @@ section 5 (the base optimizer).
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,7 +49,7 @@ class BarzilaiBorwein:
     def run(self, engine, lam, evaluation, monitor):
         """Iterate from an evaluation until the monitor stops it; return the engine and evaluation it ended with."""
         engine, now, eta, _ = self.iterate(engine, lam, evaluation, evaluation.step, monitor, np.inf)
-        return engine, replace(now, step=eta)
+        return engine, now.going_on(eta)
 
     def iterate(self, engine, lam, now, eta, monitor, steps):
         """Take so many steps at most; return (engine, evaluation, eta, whether the monitor said stop).

@@ -93,7 +93,7 @@ class Monitor:
         finally:
             self._patience, self.whole = before, None
             if self.best is not None:
-                self.best = replace(self.best, M=out(self.best.M))
+                self.best = replace(self.best, M=out(self.best.M), at=np.nan)
 
     def ask_for_more(self):
         """Go on with half the tolerance: what had converged did not hold when it was certified."""

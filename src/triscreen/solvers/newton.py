@@ -20,7 +20,7 @@ fast at the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Newton:
                     break
                 engine, now = monitor.refresh(engine, now)
             engine, now, eta, done = self.gradient.iterate(engine, lam, now, eta, monitor, self.between)
-        return engine, replace(now, step=eta)
+        return engine, now.going_on(eta)
 
     def _step(self, engine, lam, now, eta, monitor):
         """Return the evaluation after one Newton step, or None where it leads nowhere."""

@@ -59,9 +59,9 @@ class Departure:
     ----------
     triplets, pairs : TripletSet, array
         What is left, and the numbers of its pairs before.
-    weights : array
-        For every pair of the set before: the weight of the triplets that go in zone L with this as their negative pair,
-        minus the same as their positive one.
+    weigh : callable
+        Returns for every pair of the set before: the weight of the triplets that go in zone L with this as their
+        negative pair, minus the same as their positive one. Seldom asked for.
     linear : float
         The weight of the triplets that go in zone L.
     strays : bool
@@ -74,7 +74,7 @@ class Departure:
 
     triplets: TripletSet
     pairs: np.ndarray
-    weights: np.ndarray
+    weigh: object
     linear: float
     strays: bool
     numbers: object

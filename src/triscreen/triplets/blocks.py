@@ -11,6 +11,7 @@ from triscreen._kernels.blocks import (
     block_indices,
     block_pairs,
     corner_blocks,
+    departing_blocks,
     hessian_blocks,
     kept_blocks,
     largest_margin_blocks,
@@ -196,19 +197,25 @@ class BlockTriplets(ListedPairs):
 
     def let_go(self, zones, dist, smoothing, whole=None, threads=None):
         """Let decided triplets go; those of two pairs that others need stay, they cost next to nothing there."""
-        used, weights = np.empty(self.n_pairs, dtype=bool), np.empty(self.n_pairs)
+        used = np.empty(self.n_pairs, dtype=bool)
         whole = np.zeros(self.n_pairs, dtype=np.int8) if whole is None else whole
         bounds = self._chunks
         counts = np.zeros((len(bounds) - 1, 2), dtype=np.int64)
-        arguments = (dist, self._ptr, self._split, zones, whole, smoothing, used, weights)
+        arguments = (dist, self._ptr, self._split, zones, whole, smoothing, used)
 
         def task(c):
             start, stop = bounds[c], bounds[c + 1]
             leaving_blocks(*arguments, counts[c], start, stop, self._count[start])
 
         (threads or Threads(1)).run("let go", task, len(counts))
-        linear, strays = counts.sum(axis=0)
+        linear, off = counts.sum(axis=0)
         smaller, pairs = self.restrict(used)
+
+        def look():
+            """Return (pair weights of what goes, whether any of it strays), each triplet looked at once more."""
+            weights = np.empty(self.n_pairs)
+            off = departing_blocks(dist, self._ptr, self._split, zones, smoothing, used, weights)
+            return weights, bool(off)
 
         def numbers():
             found = np.empty(smaller.n_triplets, dtype=np.int64)
@@ -216,12 +223,11 @@ class BlockTriplets(ListedPairs):
             return found
 
         def kept(zones, norms):
-            # One more: what does not stay is written, too, and written over.
-            left = np.empty(smaller.n_triplets + 1, dtype=np.int8), np.empty(smaller.n_triplets + 1)
-            kept_blocks(self._ptr, self._split, used, zones, norms, *left)
-            return left[0][:-1], left[1][:-1]
+            found = np.empty(smaller.n_triplets, dtype=np.int8), np.empty(smaller.n_triplets)
+            kept_blocks(self._ptr, self._split, used, zones, norms, *found)
+            return found
 
-        return Departure(smaller, pairs, weights, float(linear), bool(strays), numbers, kept)
+        return Departure(smaller, pairs, lambda: look()[0], float(linear), bool(off) and look()[1], numbers, kept)
 
     def corner_change(self, dist, other, gamma, threads):
         """Return how much the alphas change that are within (0, 1) at both ends; see `TripletSet.corner_change`."""

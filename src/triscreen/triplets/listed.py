@@ -207,7 +207,7 @@ class ListedTriplets(ListedPairs):
         w = self._weights[linear] if len(self._weights) else np.ones(len(positive))
         return Departure(
             *self.restrict(keep),
-            weights=np.bincount(negative, w, self.n_pairs) - np.bincount(positive, w, self.n_pairs),
+            weigh=lambda: np.bincount(negative, w, self.n_pairs) - np.bincount(positive, w, self.n_pairs),
             linear=float(w.sum()),
             strays=bool(off_zone_list(dist, self._positive, self._negative, zones, smoothing)),
             numbers=lambda: np.flatnonzero(keep),

@@ -28,6 +28,8 @@ MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
 WIDE, _COLUMNS = 256, 128
 # How many times as large the bound of the matrix' rounding may become where that halves the work.
 _WORSE = 100.0
+# Numbers that a few pairs have at most, where they are added up one by one.
+_FEW = 1 << 17
 
 
 class ListedPairs(TripletSet):
@@ -107,6 +109,9 @@ class ListedPairs(TripletSet):
     def _distances(self, G, threads):
         """Return |G_a - G_b|^2 for every pair."""
         dist, bounds = np.empty(self.n_pairs), self._point_bounds(2 + G.shape[1])
+        if len(bounds) == 2:
+            pair_distances(G, self._ptr, self.second, dist, 0, self.n_points)
+            return dist
 
         def task(c):
             pair_distances(G, self._ptr, self.second, dist, bounds[c], bounds[c + 1])
@@ -179,9 +184,24 @@ class ListedPairs(TripletSet):
                 parts[c] += X[start:stop].T @ rows
 
         threads.run("matrix", task, len(parts))
-        A = parts[0] if len(parts) == 1 else parts.sum(axis=0)
+        A = parts[0]
+        for part in parts[1:]:
+            A = A + part
         A = A + A.T
         return A if self._halves else 0.5 * A
+
+    def matrix_of_few(self, pair_weights, count):
+        """Return what `matrix` does where so many pairs have a weight, pair by pair; None: there are too many for that.
+
+        With no more pairs than points there are no more terms than `matrix` adds up, and its error bound holds.
+        """
+        X = self.points
+        if count > self.n_points or count * self.dim > _FEW or X.dtype != np.float64:
+            return None
+        pairs = np.flatnonzero(pair_weights)
+        D = X[self.first[pairs]] - X[self.second[pairs]]
+        A = D.T @ (pair_weights[pairs, None] * D)
+        return 0.5 * (A + A.T)
 
     @cached_property
     def _matrix_bounds(self):

@@ -2,6 +2,6 @@
 
 from triscreen.verification.gaps import Verification, Verifier, verify
 from triscreen.verification.neighbours import check_neighbours
-from triscreen.verification.regions import margins_in
+from triscreen.verification.regions import margins_in, nearer_between
 
-__all__ = ["Verification", "Verifier", "check_neighbours", "margins_in", "verify"]
+__all__ = ["Verification", "Verifier", "check_neighbours", "margins_in", "nearer_between", "verify"]

@@ -26,6 +26,11 @@ def dot(P, Q):
     return sum((p * q for p, q in pairs), type(P[0, 0])(0))
 
 
+def root(x):
+    """The square root of a number that is no less than 0, even where its ball reaches below."""
+    return x.sqrt() if x >= 0 else type(x)(0).union(x.upper().sqrt())
+
+
 def floats(matrix):
     """Return the middles of a matrix of balls, as floats."""
     return np.array([[float(x.mid()) for x in row] for row in matrix.tolist()])

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 
 from triscreen._utils.validation import as_alpha, as_numbers, as_positive, shortened
 from triscreen.errors import InputError
-from triscreen.verification.balls import BITS, dot, floats, high, load_flint, low
+from triscreen.verification.balls import BITS, dot, floats, high, load_flint, low, root
 
 MOST = 100_000_000  # triplets that are looked at one by one: about a microsecond each
 _CHUNK = 1 << 18  # triplets at a time
@@ -177,10 +177,10 @@ class Verifier:
         scale = low(abs(primal))
         if self.prior is not None:
             scale = max(scale, low(_FLOOR * self._total() * self._loss(self.flint.arb(1))))
-        moved = dot(M - near, M - near).sqrt()
+        moved = root(dot(M - near, M - near))
         middle = floats((near + C) / 2)
         off = self._exact(middle) - (near + C) / 2
-        radius = (rest / one + outside / 4).sqrt() + dot(off, off).sqrt()
+        radius = root(rest / one + outside / 4) + root(dot(off, off))
         return Verification(
             lam=lam,
             gap=high(gap),
@@ -188,7 +188,7 @@ class Verifier:
             rel_gap=high(self.flint.arb(high(gap)) / scale) if scale > 0 else math.inf,
             primal=(low(primal), high(primal)),
             moved=high(moved),
-            radius=high((2 * gap / one).sqrt() + moved),
+            radius=high(root(2 * gap / one) + moved),
             ball=Ball(np.diag(middle).copy() if self.diagonal else middle, high(radius)),
             n_triplets=self.triplets.n_triplets,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError
 
-MOST = 5000  # points
+MOST, MOST_TRIPLETS = 5000, 100_000_000
 _U, _TINY = 2.0**-52, 1e-290
 
 
@@ -53,6 +53,10 @@ def check_neighbours(X, y, triplets, n_positives, n_negatives):
     codes, _ = as_labels(y, len(X))
     if len(X) > MOST:
         raise InputError(f"X has {len(X)} points: neighbours are looked at again for at most {MOST}")
+    if triplets.n_triplets > MOST_TRIPLETS:
+        raise InputError(
+            f"triplets are {triplets.n_triplets:,}: they are looked at one by one, at most {MOST_TRIPLETS:,}"
+        )
     chosen = _chosen(triplets, len(X))
     found = np.zeros(2, dtype=int)
     anchors, count = 0, 0
@@ -70,6 +74,7 @@ def check_neighbours(X, y, triplets, n_positives, n_negatives):
             raise InputError(f"triplets have the anchor {i}, which has no point of its own class, or of another")
     if count != triplets.n_triplets:
         raise InputError(f"triplets are {triplets.n_triplets}: the neighbours of {anchors} anchors make {count}")
+    _each_once(triplets, chosen)
     return Neighbours(anchors, *found.tolist())
 
 
@@ -81,6 +86,19 @@ def _chosen(triplets, n):
         for mask, column in zip(masks, (1, 2), strict=True):
             mask[rows[:, 0], rows[:, column]] = True
     return masks
+
+
+def _each_once(triplets, chosen):
+    """Refuse triplets that are as many as positives times negatives of each anchor, but one of them twice."""
+    positive, negative = (np.cumsum(mask, axis=1) - 1 for mask in chosen)  # numbers among those of their anchor
+    width = negative[:, -1] + 1
+    first = np.concatenate([[0], np.cumsum((positive[:, -1] + 1) * width)])
+    seen = np.zeros(triplets.n_triplets, dtype=bool)
+    for start in range(0, len(seen), 1 << 20):
+        i, j, k = triplets.indices(start, min(start + (1 << 20), len(seen))).T.astype(np.int64)
+        seen[first[i] + positive[i, j] * width[i] + negative[i, k]] = True
+    if not seen.all():
+        raise InputError(f"triplets have {int((~seen).sum())} of their rows twice, and leave out as many")
 
 
 def _compare(X, i, group, k, chosen):
