@@ -184,7 +184,10 @@ def test_a_newer_format_is_refused(file):
         members["index.bin"] = b"something new"
 
     rewritten(file, newer)
-    assert f"a.tsc' was written by a newer triscreen, format {files.VERSION + 1}: this one reads up to {files.VERSION}" in refusal(files.read, file)
+    assert (
+        f"a.tsc' was written by a newer triscreen, format {files.VERSION + 1}: this one reads up to {files.VERSION}"
+        in refusal(files.read, file)
+    )
 
 
 def test_another_kind_is_refused(file):
