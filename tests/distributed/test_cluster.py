@@ -27,6 +27,7 @@ from clusters import (
     harm,
     noted,
     noted_unless,
+    numbers_of,
     pids,
     same_bits,
     scale_to,
@@ -106,14 +107,14 @@ def test_workers_that_die_at_any_moment(client, reference):
 
     def killer():
         while not over.wait(0.4) and len(killed) < 4:
-            numbers = sorted(pids(client).values())
+            numbers = numbers_of(client)
             if numbers and harm(numbers[len(killed) % len(numbers)], KILL):
                 killed.append(numbers[0])
 
     thread = threading.Thread(target=killer)
     thread.start()
     try:
-        for _ in range(3):
+        for _ in range(60):
             same_bits(walked(problem), reference)
             if len(killed) > 2:
                 break
@@ -272,7 +273,7 @@ def test_workers_that_cannot_do_the_work_are_told_before_it(client, tmp_path):
         client.run(change, *told, workers=worker)
         try:
             with pytest.raises(ts.InputError, match=words):
-                made(client)
+                made(client, patience=120.0)  # who does not answer in time is not refused
         finally:
             client.run(change, version, True, workers=worker)
 
@@ -284,19 +285,26 @@ def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_the_user(client, mo
 
     def dying(client, folder, workers, seconds):
         asked.append(sorted(workers))
-        found = ask(client, folder, workers, seconds)
+        found = {worker: kinds[worker] for worker in workers}
         return {**found, min(workers): OSError("connection reset by peer")} if len(asked) < lost else found
 
+    def told(**named):
+        made = Cluster(client, **named)
+        monkeypatch.setattr(made.crew, "wait", lambda: None)
+        made.crew.threads = client.nthreads()
+        return made
+
+    kinds = ask(client, tmp_path, list(client.nthreads()), 120.0)
     monkeypatch.setattr(pool, "versions_on", dying)
     lost = 3
-    Cluster(client, patience=20.0).check(tmp_path)
+    told(patience=120.0).check(tmp_path)
     assert [len(workers) for workers in asked] == [3, 1, 1]  # who has answered is not asked again
-    lost, silent = 1000, Cluster(client, patience=0.3)
+    lost, silent = 1000, told(patience=0.3)
     silent.check(tmp_path)
     assert len(silent.crew.able) == 2
     monkeypatch.setattr(pool, "versions_on", lambda _, __, workers, ___: dict.fromkeys(workers, OSError("no")))
     with pytest.raises(ts.ClusterError, match="none of the 3 workers has answered for 0 s"):
-        Cluster(client, patience=0.3, waiting=0.3).check(tmp_path)
+        told(patience=0.3, waiting=0.3).check(tmp_path)
 
 
 @nightly
@@ -377,15 +385,18 @@ def test_a_prior_and_rounds_on_a_cluster(client):
 def test_a_cross_validation_on_a_cluster_whose_workers_die(client, monkeypatch):
     X, y = noisy()
     options = {"n_neighbors": 3, "cv": 4, "ratios": 4, "rounds": 2, "candidates": (None, "identity")}
-    here, killed = ts.TripletMetricCV(**options).fit(X, y), []
+    here, killed, timers = ts.TripletMetricCV(**options).fit(X, y), [], []
     take = tasks.FoldCrew.ask
 
     def ask(self, *arguments):
-        threading.Timer(0.1, lambda: killed.append(harm(max(pids(client).values()), KILL))).start()
+        timers.append(threading.Timer(0.1, lambda: killed.extend(harm(one, KILL) for one in numbers_of(client)[-1:])))
+        timers[-1].start()
         return take(self, *arguments)
 
     monkeypatch.setattr(tasks.FoldCrew, "ask", ask)
     there = ts.TripletMetricCV(**options, scheduler=client.scheduler.address).fit(X, y)
+    for timer in timers:
+        timer.join()
     assert killed
     assert there.chosen_ == here.chosen_
     assert any("round 2" in name for name in here.candidates_["name"])
