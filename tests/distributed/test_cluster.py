@@ -50,14 +50,17 @@ def test_the_same_bits_for_any_number_of_workers(cluster, reference):
         same_bits(walked(made(client)), reference)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("weighted") or kind == "lmnn"])
+@pytest.mark.parametrize(
+    "more", [{"loss": ts.Hinge(), "cone": "diagonal"}, {"prior": "identity"}], ids=["hinge", "prior"]
+)
+@pytest.mark.parametrize("kind", KINDS)
 @nightly
-def test_the_same_bits_for_every_kind(client, kind):
+def test_the_same_bits_for_every_kind(client, kind, more):
     X, y = labelled(n=60)
     _, given, named = arguments(kind, X, y)
     answers = []
     for who in (None, client):
-        problem = ts.distributed.problem(who, X, *given, n_shards=3, loss=ts.Hinge(), cone="diagonal", **named)
+        problem = ts.distributed.problem(who, X, *given, n_shards=3, **more, **named)
         answers.append(ts.solve(problem, 0.02 * problem.lambda_max()))
     assert np.array_equal(answers[0].M, answers[1].M)
     assert answers[0].gap == answers[1].gap
