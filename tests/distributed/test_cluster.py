@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import _thread
 import json
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from kinds import KINDS, arguments, labelled, noisy
 from small import LAMBDAS, made, nightly, walked
@@ -472,3 +475,21 @@ def test_commands_on_a_cluster(client, tmp_path):
     assert np.allclose(here["losses"], there["losses"], rtol=1e-5)
     told = refusal(*words, tmp_path / "e", "--scheduler", address, "--workers", "2")
     assert "workers='2': it has no effect with --scheduler, leave it out" in told
+
+
+@nightly
+@pytest.mark.parametrize("parts", ["csv", "parquet"])
+def test_a_command_on_processes_of_its_own(tmp_path, parts):
+    X, y = labelled(n=90)
+    table = pd.DataFrame(X).rename(columns=lambda i: f"x{i}").assign(label=y)
+    if parts == "csv":
+        table.to_csv(tmp_path / "data", index=False)
+    else:
+        (tmp_path / "data").mkdir()
+        table[:40].to_parquet(tmp_path / "data" / "a.parquet")
+        table[40:].to_parquet(tmp_path / "data" / "b.parquet")
+    words = ["path", tmp_path / "data", "--label", "label", "-k", "4", "--n-lambdas", "4", "--json", "-o"]
+    here = json.loads(invoke(*words, tmp_path / "a").out)
+    command = [sys.executable, "-m", "triscreen", *words, tmp_path / "b", "--workers", "2"]
+    there = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, check=True)
+    assert np.allclose(here["losses"], json.loads(there.stdout)["losses"], rtol=1e-5)
