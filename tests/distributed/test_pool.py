@@ -143,6 +143,67 @@ def test_every_answer_once_whatever_becomes_of_the_copies(fake, seed):
     assert len(client.sent) > 70  # 60 would do
 
 
+def test_workers_that_die_under_a_task_over_and_over(fake):
+    client = fake("ab", lambda future: future.ends("error", KilledWorker()))
+    with pytest.raises(ts.ClusterError, match="t: the workers of a shard have died 4 times over, most likely for want"):
+        asked(Cluster(client))
+    assert len(client.sent) == 8
+
+
+def test_nobody_is_there_for_a_while(fake, caplog):
+    """What was under way is given up by Dask; whoever comes gets all of it, and nothing is late for having waited."""
+    client, once = fake("ab"), []
+
+    def happens(future):
+        if len(client.sent) == 2 and not once:
+            once.append(threading.Timer(0.1, lambda: client.workers.extend("cd")))
+            client.workers.clear()
+            for one in client.sent:
+                one.ends("cancelled")
+            once[0].start()
+        elif once:
+            future.ends()
+
+    client.happens = happens
+    assert asked(Cluster(client, patience=0.5)) == EVERY
+    assert [future.worker for future in client.sent[2:]] == ["c", "d"]
+    assert "the cluster has no workers: waiting up to 300 s" in caplog.text
+
+
+def test_what_the_scheduler_has_never_heard_of_is_sent_again(fake):
+    def happens(future):
+        if future.number:
+            future.ends()
+
+    async def statuses(keys):
+        return dict.fromkeys(keys)
+
+    client = fake("a", happens)
+    client.scheduler.get_task_status = statuses
+    assert asked(Cluster(client, patience=0.1)) == EVERY
+    assert len(client.sent) == 2
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_long_work_is_sent_elsewhere_only_if_its_worker_is_not_heard_of(fake, silent):
+    """Otherwise it may take its time, here the time of many looks."""
+    looks = []
+
+    def happens(future):
+        if future.number or not silent:
+            threading.Timer(0.0 if silent else 0.3, future.ends).start()
+
+    def info(n_workers):
+        looks.append(1)
+        return {"workers": {"a": {"last_seen": 0.0 if silent else 9.0}, "b": {"last_seen": 9.0}}}
+
+    client = fake("ab", happens)
+    client.scheduler_info = info
+    assert asked(Cluster(client, patience=0.05), 1, long=True) == ([0], [0])
+    assert looks
+    assert [future.worker for future in client.sent] == ["a", "b"][: 1 + silent]
+
+
 class Unreadable(Exception):
     """Nobody can make it again of what was sent."""
 
