@@ -103,7 +103,7 @@ def test_workers_that_are_killed_stopped_restarted_and_retired(client, reference
         ts.solve(problem, reference.lambdas[0])
         return client.run(shards_of, problem.triplets.plan)
 
-    kept = eventually(kept, lambda kept: sum(map(len, kept.values())) == 5, 30.0)
+    kept = eventually(kept, lambda kept: sum(map(len, kept.values())) == 5)
     assert sorted(map(len, kept.values())) == [2, 3], "work is shared, and nobody keeps the shards of others"
 
 
