@@ -96,7 +96,8 @@ class Screening:
         paper's set, triplets of zero loss are left out until they have one. Neither has an effect in `solve`.
     include_solution : bool
         Enlarge every sphere so that it also holds the approximate solution that will be returned. Then the gap of the
-        reduced problem is the gap over all triplets, and `solve` reports it without another pass over them.
+        reduced problem is the gap over all triplets, and `solve` reports it without another pass over them (which it
+        takes all the same where a sphere or the rule is an own one).
 
     References
     ----------
@@ -143,3 +144,8 @@ class Screening:
             if not isinstance(self.active_set, bool | np.bool_):
                 raise InputError(f"active_set={shortened(self.active_set)}: active_set must be True, False or 'loss'")
             object.__setattr__(self, "active_set", bool(self.active_set))
+
+    @property
+    def own_parts(self) -> bool:
+        """Is a sphere or the rule an own one? What these decide is not believed at the end."""
+        return any(map(callable, (*self.bounds, self.rule)))
