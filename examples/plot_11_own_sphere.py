@@ -12,6 +12,8 @@ and the optimum ``M*`` lies within sqrt(2 gap / lam) of M(a). That is half of wh
 should decide less than that one, but something.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_wine
@@ -52,15 +54,39 @@ plt.show()
 # Is it true? An optimum that is found far more accurately lies in every ball on the way.
 
 exact = ts.solve(problem, lam, tol=1e-10)
-inside = []
+# Where points do not span their space (constant features, say), spheres are seen in a basis of what they span.
+optimum = exact.M if problem.basis is None else problem.basis.T @ exact.M @ problem.basis
 
 
-def looked_at(cone, evaluation, lam):
-    """The same ball, and whether the optimum is in it."""
-    sphere = around_the_dual(cone, evaluation, lam)
-    inside.append(np.linalg.norm(exact.M - sphere.center) <= sphere.radius + exact.radius)
-    return sphere
+def check(ball):
+    """Look into every ball on the way of a solve."""
+    inside = []
+
+    def looked_at(cone, evaluation, lam):
+        sphere = ball(cone, evaluation, lam)
+        inside.append(np.linalg.norm(optimum - sphere.center) <= sphere.radius + exact.radius)
+        return sphere
+
+    sol = ts.solve(problem, lam, solver="bb", screening=ts.Screening(looked_at, every=1))
+    print(f"{sum(inside)} of {len(inside)} balls hold it, relative gap {sol.rel_gap:.1e}")
 
 
-ts.solve(problem, lam, solver="bb", screening=ts.Screening(looked_at, every=1))
-print(f"{sum(inside)} of {len(inside)} balls hold it")
+check(around_the_dual)
+
+# %%
+# And if it is false? One with a twentieth of the radius decides what it should not. Its balls do not hold the optimum,
+# and the gap, which is recomputed over all triplets at the end, tells that the metric is none: nothing that a sphere
+# claims is believed. (One that is only a little too small may never decide a triplet wrongly; then only looking into
+# the balls shows it.)
+
+
+def too_small(cone, evaluation, lam):
+    """The ball around M(a), with a twentieth of the radius."""
+    true = around_the_dual(cone, evaluation, lam)
+    return ts.Sphere(true.center, true.radius / 20, "too small")
+
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always", ts.ConvergenceWarning)
+    check(too_small)
+print(told[0].message)

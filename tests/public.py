@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from importlib.util import find_spec
 
 import triscreen
 from triscreen.problem.engine import Engine
 
 # Beside `triscreen.__all__`: public modules whose names are reached through the module.
-MODULES = [
-    f"triscreen.{name}" for name in ("datasets", "distributed", "files", "report") if find_spec(f"triscreen.{name}")
-]
+MODULES = [f"triscreen.{name}" for name in ("datasets", "distributed", "files", "report", "verification")]
 # What users meet without making it themselves, and functions that are reached by their place only.
 BESIDE = (
     "triscreen.estimators.onnx.to_onnx",
     "triscreen.path.api.PathState",
+    "triscreen.path.influence.Influence",
+    "triscreen.path.leave_one_out.LeaveOneOut",
     "triscreen.problem.problem.Estimate",
+    "triscreen.verification.gaps.Ball",
+    "triscreen.verification.neighbours.Neighbours",
+)
+# What parts of one's own keep to, and what they are given.
+EXTENSION = (
+    "triscreen.screening.config.OwnSphere",
+    "triscreen.screening.config.OwnRule",
+    "triscreen.solvers.contract.Solver",
+    "triscreen.solvers.contract.Watch",
+    "triscreen.problem.engine.Evaluation",
+    "triscreen.screening.rules.Region",
 )
 
 # Methods that other stages of triscreen call: they have types and docstrings, but no place in the API reference.
 FOR_US = {
     "at_prior", "check_lam", "check_one_by_one", "check_path", "checked", "from_arrays", "from_core", "start", "take",
-    "to_arrays", "to_core", "into", "make", "arithmetic",
+    "to_arrays", "to_core", "into", "make", "arithmetic", "going_on", "out_of", "without_dual",
 }  # fmt: skip
 # Classes whose methods are for those who change triscreen: a `Problem` is one, but users need not know them.
 INSIDE = (Engine,)
@@ -32,10 +42,12 @@ INSIDE = (Engine,)
 def public_names():
     """Return {dotted name: object} of every function and class that is meant for users."""
     names = {f"triscreen.{name}": getattr(triscreen, name) for name in triscreen.__all__}
+    known = {id(thing) for thing in names.values()}
     for module in MODULES:
         home = importlib.import_module(module)
-        names |= {f"{module}.{name}": getattr(home, name) for name in home.__all__}
-    for place in BESIDE:
+        found = {f"{module}.{name}": getattr(home, name) for name in home.__all__}
+        names |= {name: thing for name, thing in found.items() if id(thing) not in known}
+    for place in (*BESIDE, *EXTENSION):
         home, _, name = place.rpartition(".")
         names[place] = getattr(importlib.import_module(home), name)
     return {name: thing for name, thing in names.items() if callable(thing)}
@@ -48,7 +60,8 @@ def parts(name, thing):
         return
     for part in sorted(set(dir(thing)) - set(dir(object)) | {"__init__"}):
         home = next((base for base in thing.__mro__ if part in vars(base)), None)
-        private = part.startswith("_") and part != "__init__"
+        protocol = part == "__init__" and vars(thing).get("_is_protocol")
+        private = protocol or (part.startswith("_") and part not in ("__init__", "__call__"))
         if home is None or home in INSIDE or private or not home.__module__.startswith("triscreen"):
             continue
         found = vars(home)[part]

@@ -8,7 +8,7 @@ import re
 from pages import replace
 
 import triscreen
-from public import FOR_US, parts, public_names
+from public import EXTENSION, FOR_US, parts, public_names
 
 # Headings in the order of the way of the data; a home without one comes last, under its own name.
 HEADINGS = {
@@ -27,17 +27,21 @@ HEADINGS = {
     "report": "The report",
     "files": "Files",
     "errors": "Errors and warnings",
+    "extension": "Parts of your own",
 }
-EXTENSION = [
-    "triscreen.solvers.contract.Solver",
-    "triscreen.solvers.contract.Watch",
-    "triscreen.screening.config.OwnSphere",
-    "triscreen.screening.config.OwnRule",
-]
+INTRODUCTIONS = {
+    HEADINGS["extension"]: [
+        "What they keep to, and what they are given; the first four are protocols for type checkers: nothing has",
+        "to inherit from them. How to write one: :doc:`contributing`, and the examples of the gallery,",
+        ":doc:`/gallery/plot_11_own_sphere` and :doc:`/gallery/plot_12_own_rule`.",
+    ]
+}
 
 
 def home_of(name):
     """Return the heading's key that a public name belongs under."""
+    if name in EXTENSION:
+        return "extension"
     first, _, rest = name.partition(".")
     homes = [home for home, names in triscreen._HOMES.items() if rest in names]
     home = homes[0] if homes else rest.rpartition(".")[0]
@@ -59,23 +63,13 @@ def write(folder):
     names = public_names()
     lines = ["API reference", "=============", "", "Every public name, made from its docstring.", ""]
     for heading, members in groups().items():
-        lines += [heading, "-" * len(heading), "", ".. toctree::", "   :hidden:", ""]
+        lines += [heading, "-" * len(heading), "", *INTRODUCTIONS.get(heading, ())]
+        lines += ["", ".. toctree::", "   :hidden:", ""]
         lines += [f"   {name}" for name in members]
         lines += ["", ".. autosummary::", ""]
         lines += [f"   {name}" for name in members] + [""]
         for name in members:
             replace(folder / f"{name}.rst", page_of(name, names[name]))
-    title = "Extension points"
-    lines += [
-        title,
-        "-" * len(title),
-        "",
-        "Protocols for type checkers; nothing has to inherit from them. How to write",
-    ]
-    lines += ["one: :doc:`contributing`, and the examples of the gallery,", ":doc:`/gallery/plot_11_own_sphere` and"]
-    lines += [":doc:`/gallery/plot_12_own_rule`.", ""]
-    for name in EXTENSION:
-        lines += [f".. autoclass:: {name}", "   :members:", "   :special-members: __call__", ""]
     replace(folder / "api.rst", "\n".join(lines))
 
 
@@ -87,8 +81,10 @@ def page_of(name, thing):
     if not inspect.isclass(thing):
         return "\n".join([*lines, f".. autofunction:: {own}", ""])
     methods = [part.rpartition(".")[2] for part, _ in parts(name, thing) if not part.endswith("__init__")]
-    methods = [method for method in methods if method not in FOR_US]
+    methods = [method for method in methods if method not in FOR_US and method != "__call__"]
     lines += [f".. autoclass:: {own}"]
+    if inspect.isfunction(vars(thing).get("__call__")):
+        lines += ["   :special-members: __call__"]
     if methods:
         lines += ["", "   .. rubric:: Methods and properties", ""]
         lines += [

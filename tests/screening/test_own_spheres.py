@@ -95,6 +95,29 @@ def test_an_own_solver_that_lies_is_not_believed_wherever_it_ends(screening, mon
         is_true(problem, path[0])
 
 
+def too_small(cone, evaluation, lam):
+    gap = evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam)
+    return ts.Sphere(evaluation.M, 0.02 * float(np.sqrt(2 * gap / lam)), "wrong")
+
+
+def all_linear(engine, region, norms, zones):
+    zones[zones == 0] = 1
+
+
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize(("bounds", "rule"), [(too_small, "sphere"), ("dgb", all_linear)], ids=["sphere", "rule"])
+def test_an_own_part_that_is_wrong_is_not_believed(bounds, rule, include):
+    problem = problem_at(0)
+    screening = ts.Screening(bounds, rule=rule, every=1, include_solution=include)
+    with pytest.warns(ts.ConvergenceWarning, match="a sphere or rule of your own decided"):
+        sol = ts.solve(problem, 0.05 * problem.lambda_max(), solver="bb", screening=screening)
+    assert not sol.converged
+    is_true(problem, sol)
+    with pytest.warns(ts.ConvergenceWarning):
+        path = ts.solve_path(problem, problem.lambda_max() * np.array([0.2, 0.05]), screening=screening)
+    is_true(problem, path[-1])
+
+
 class Around(ts.Sphere):
     """A ball around a metric, with twice its radius to be safe."""
 

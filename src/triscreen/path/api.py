@@ -227,7 +227,8 @@ def solve_path(
             worst = max(missed, key=lambda sol: max(sol.gap, sol.rounding) / sol.scale)
             warnings.warn(
                 f"{len(missed)} of {len(path)} lambdas did not reach the relative gap {tol:.2g}; the worst has "
-                f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): {advice(worst)}",
+                f"{worst.rel_gap:.2g} at lam={worst.lam:.6g} (stopped by {worst.stopped_by}): "
+                f"{advice(worst, screening_object)}",
                 convergence_warning(),
                 stacklevel=4,
             )

@@ -32,6 +32,19 @@ class Influence:
         |M - M without it| is at most this, in the Frobenius norm; M the optimum at lam.
     size : float
         |M|, to compare them with.
+
+    References
+    ----------
+    docs/selection.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> X, y = [[0.0], [1.0], [3.0], [4.5], [5.5]], [0, 0, 1, 1, 1]
+    >>> path = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, k=1)), ratio=0.5)
+    >>> who = path.influence(-1)
+    >>> who.of, len(who), bool(who.bounds[0] >= who.bounds[-1])
+    ('points', 5, True)
     """
 
     lam: float

@@ -59,6 +59,20 @@ class LeaveOneOut:
     tied : array
         The points whose prediction hangs on a tie, or on less than rounding: it is that of the metric that was found.
     seconds : float
+
+    References
+    ----------
+    docs/selection.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = ts.solve_path(ts.Problem(X[::3], ts.knn_triplets(X[::3], y[::3], k=2)), ratio=0.5)
+    >>> found = path.leave_one_out(3, X[::3], y[::3], k=1)
+    >>> len(found.predictions), bool(found.error == (found.predictions != y[::3]).mean())
+    (50, True)
     """
 
     lam: float
@@ -70,17 +84,17 @@ class LeaveOneOut:
     seconds: float
 
     @property
-    def solved_again(self):
+    def solved_again(self) -> np.ndarray:
         """The points that the ball alone did not decide."""
         return np.flatnonzero((self.how == BY_STEPS) | (self.how == BY_SOLVE))
 
     @property
-    def n_solves(self):
+    def n_solves(self) -> int:
         """How many these are; most take a Newton step or two."""
         return len(self.solved_again)
 
     @property
-    def n_refits(self):
+    def n_refits(self) -> int:
         """How many of these were solved to the end, as problems of their own."""
         return int(np.count_nonzero(self.how == BY_SOLVE))
 

@@ -7,8 +7,10 @@ loss are gone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +60,25 @@ class Evaluation(Gap):
 
     One that an engine makes has no ``dual_point``, ``dual`` and ``gap`` until somebody asks for one of them: they take
     an eigendecomposition, and most iterations of a solver do without. With them come its ``gap_parts`` (see `Cone`).
+
+    References
+    ----------
+    KDD 2018, primal and dual; docs/maths.md, docs/engine.md.
+
+    Examples
+    --------
+    What an own sphere is given:
+
+    >>> import triscreen as ts
+    >>> seen = []
+    >>> def ball(cone, evaluation, lam):
+    ...     seen.append(evaluation.primal >= evaluation.dual)
+    ...     gap = evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam)
+    ...     return ts.Sphere(evaluation.projected(lam), (2 * gap / lam) ** 0.5, "around M(alpha)")
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> sol = ts.solve(problem, 1.0, screening=ts.Screening(ball, every=1))
+    >>> bool(seen) and all(seen)
+    True
     """
 
     M: np.ndarray
@@ -78,7 +99,7 @@ class Evaluation(Gap):
     at: float = np.nan
 
     @classmethod
-    def without_dual(cls, later, **known):
+    def without_dual(cls, later: Callable[[], tuple], **known: Any) -> Evaluation:
         """Return one whose dual point, dual and gap are what ``later()`` returns, when somebody asks."""
         made = object.__new__(cls)
         vars(made).update(known, _later=later)
@@ -90,25 +111,25 @@ class Evaluation(Gap):
         vars(self).update(zip(_LATER, self._later(), strict=True))
         return vars(self)[name]
 
-    def going_on(self, step):
+    def going_on(self, step: float) -> Evaluation:
         """Return it with the size of the gradient step to go on with."""
         made = object.__new__(type(self))
         vars(made).update(vars(self), step=step)
         return made
 
-    def gradient(self, lam):
+    def gradient(self, lam: float) -> np.ndarray:
         """Return the gradient of the smoothed objective, lam M - pull."""
         return lam * self.M - self.pull
 
-    def target(self, lam):
+    def target(self, lam: float) -> np.ndarray:
         """Return pull/lam (A/lam without a prior): the metric where the gradient vanishes, in the cone or not."""
         return self.pull / lam
 
-    def projected(self, lam):
+    def projected(self, lam: float) -> np.ndarray:
         """Return M(alpha) = [pull]_+ / lam, the target projected onto the cone."""
         return self.dual_point.plus / lam
 
-    def out_of(self, units):
+    def out_of(self, units: Units) -> Evaluation:
         """Return it in the units of the user; distances, sums and objectives are the same there."""
         if not units.exponent:
             return self

@@ -17,14 +17,54 @@ from triscreen.screening.spheres import BOUNDS, Sphere
 
 
 class OwnSphere(Protocol):
-    """An own sphere, for type checkers: from an evaluation to a ball that holds the optimum for lam."""
+    """An own sphere, for type checkers: from an evaluation to a ball that holds the optimum for lam.
+
+    References
+    ----------
+    docs/screening.md, "An own sphere, an own rule"; ours.
+
+    Examples
+    --------
+    The duality gap bound (KDD 2018, Theorem 3.5), from what an `Evaluation` knows:
+
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> def gap_ball(cone, evaluation, lam):
+    ...     gap = evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam)
+    ...     return ts.Sphere(evaluation.M, (2 * gap / lam) ** 0.5, "gap")
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=3))
+    >>> sol = ts.solve(problem, 0.01 * problem.lambda_max(), screening=ts.Screening(gap_ball, every=1))
+    >>> sol.converged, sum(event["L"] + event["R"] for event in sol.screening) > 0
+    (True, True)
+    """
 
     def __call__(self, cone: Cone, evaluation: Evaluation, lam: float, /) -> Sphere:
         """Return the ball, in the units of the user."""
 
 
 class OwnRule(Protocol):
-    """An own rule, for type checkers: writes 1 (zone L) or 2 (zone R) where the zone is 0."""
+    """An own rule, for type checkers: writes 1 (zone L) or 2 (zone R) where the zone is 0.
+
+    References
+    ----------
+    docs/screening.md, "An own sphere, an own rule"; ours.
+
+    Examples
+    --------
+    Of weaker reach than the sphere rule: u'Mu - v'Mv <= u'Mu, whatever v is.
+
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> def near_negatives(engine, region, norms, zones):
+    ...     squares = engine.distances(np.eye(engine.triplets.dim)) * (1 + 1e-12)
+    ...     most = region.values + region.errors + region.radius * squares
+    ...     negative = engine.triplets.pair_numbers(zones == 0)[1]
+    ...     zones[np.flatnonzero(zones == 0)[most[negative] < 1 - engine.loss.gamma]] = 1
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> ts.solve(problem, 1.0, screening=ts.Screening("dgb", rule=near_negatives)).converged
+    True
+    """
 
     def __call__(self, engine: Engine, region: Region, norms: np.ndarray, zones: np.ndarray, /) -> None:
         """Decide what the sphere rule left."""
@@ -56,7 +96,8 @@ class Screening:
         paper's set, triplets of zero loss are left out until they have one. Neither has an effect in `solve`.
     include_solution : bool
         Enlarge every sphere so that it also holds the approximate solution that will be returned. Then the gap of the
-        reduced problem is the gap over all triplets, and `solve` reports it without another pass over them.
+        reduced problem is the gap over all triplets, and `solve` reports it without another pass over them (which it
+        takes all the same where a sphere or the rule is an own one).
 
     References
     ----------
@@ -103,3 +144,8 @@ class Screening:
             if not isinstance(self.active_set, bool | np.bool_):
                 raise InputError(f"active_set={shortened(self.active_set)}: active_set must be True, False or 'loss'")
             object.__setattr__(self, "active_set", bool(self.active_set))
+
+    @property
+    def own_parts(self) -> bool:
+        """Is a sphere or the rule an own one? What these decide is not believed at the end."""
+        return any(map(callable, (*self.bounds, self.rule)))

@@ -39,6 +39,23 @@ class Region:
         <delta delta', Q> of every pair, and bounds of its error (the radius times the norms' absolute error included).
     norm_factor : float
         Norms |H| times this bound the exact ones, but for the part in ``errors``.
+
+    References
+    ----------
+    docs/screening.md, "Safe in floating point"; ours.
+
+    Examples
+    --------
+    What an own rule is shown:
+
+    >>> import triscreen as ts
+    >>> seen = []
+    >>> def look(engine, region, norms, zones):
+    ...     seen.append(len(region.values) == engine.triplets.n_pairs and region.radius >= region.sphere.radius)
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> sol = ts.solve(problem, 1.0, screening=ts.Screening("dgb", rule=look))
+    >>> bool(seen) and all(seen)
+    True
     """
 
     sphere: Sphere

@@ -139,7 +139,7 @@ def solve(
         if not solution.converged and solution.stopped_by != "callback":
             warnings.warn(
                 f"relative gap {solution.rel_gap:.2g} reached, {tol:.2g} wanted, at lam={wanted:.6g} (stopped by "
-                f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution)}",
+                f"{solution.stopped_by} after {solution.n_iter} iterations): {advice(solution, screening)}",
                 convergence_warning(),
                 stacklevel=4,
             )
@@ -191,13 +191,15 @@ def _solution(problem, solved, tol, monitor):
     ).knowing(problem)
 
 
-def advice(solution):
+def advice(solution, screening):
     """What to do about a solution that missed its gap."""
     if solution.stopped_by == "rounding":
         proven = solution.rounding / solution.scale
         return (
             f"float64 can prove no more than {proven:.2g} for this data; rescale features or points that dwarf the rest"
         )
+    if solution.stopped_by == "stalled" and screening is not None and screening.own_parts:
+        return "if screening=None does better, a sphere or rule of your own decided triplets that it should not have"
     if solution.stopped_by == "stalled":
         return "it has stopped getting better; try a start from the solution for a larger lam, or a larger tol"
     return "raise max_iter or max_seconds, or start from the solution for a larger lam"

@@ -31,7 +31,27 @@ from triscreen.problem.gap import Gap
 
 
 class Watch(Protocol):
-    """The monitor, as a solver sees it."""
+    """The monitor, as a solver sees it.
+
+    References
+    ----------
+    docs/engine.md; ours.
+
+    Examples
+    --------
+    A solver that only looks whether a start is good enough:
+
+    >>> import triscreen as ts
+    >>> class Looks:
+    ...     def run(self, engine, lam, now, monitor):
+    ...         monitor.count(0.0)
+    ...         if not monitor.saw(now, 1.0):
+    ...             monitor.stop("stalled")
+    ...         return engine, now
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> ts.solve(problem, lam=1.0, solver=Looks(), start=ts.solve(problem, lam=1.0)).converged
+    True
+    """
 
     def saw(self, evaluation: Evaluation, step: float, at_least: float | None = None) -> bool:
         """Show an iteration; True: it is the last one."""
@@ -47,7 +67,32 @@ class Watch(Protocol):
 
 
 class Solver(Protocol):
-    """What a solver is, for type checkers; nothing has to inherit from it. It may have ``needs``, too."""
+    """What a solver is, for type checkers; nothing has to inherit from it. It may have ``needs``, too.
+
+    References
+    ----------
+    docs/engine.md; CONTRIBUTING, "Add a solver"; ours.
+
+    Examples
+    --------
+    Half of the way to M(alpha) in each iteration; what comes back is certified from M alone:
+
+    >>> import triscreen as ts
+    >>> from sklearn.datasets import load_iris
+    >>> class Halfway:
+    ...     def run(self, engine, lam, now, monitor):
+    ...         while not monitor.saw(now, 0.5):
+    ...             engine, now = monitor.refresh(engine, now)
+    ...             there = engine.distances(now.dual_point.factor / lam**0.5)
+    ...             M, dist = (now.M + now.projected(lam)) / 2, (now.dist + there) / 2
+    ...             now = engine.evaluate(M, dist, lam, now.sums.smoothing)
+    ...             monitor.count(engine.share)
+    ...         return engine, now
+    >>> X, y = load_iris(return_X_y=True)
+    >>> problem = ts.Problem(X, ts.knn_triplets(X, y, k=3))
+    >>> ts.solve(problem, lam=0.5 * problem.lambda_max(), solver=Halfway()).converged
+    True
+    """
 
     def run(self, engine: Engine, lam: float, now: Evaluation, monitor: Watch) -> tuple[Engine, Evaluation]:
         """Iterate from an evaluation until the monitor stops it."""

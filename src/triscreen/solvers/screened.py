@@ -35,8 +35,8 @@ class Screened:
 
     @property
     def includes_solution(self):
-        """Does what was decided hold at the solution, too, not only at the optimum?"""
-        return self.screening is not None and self.screening.include_solution
+        """Does what was decided hold at the solution, too, not only at the optimum, by proofs that are ours?"""
+        return self.screening is not None and self.screening.include_solution and not self.screening.own_parts
 
     @property
     def undecided(self):

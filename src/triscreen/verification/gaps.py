@@ -44,7 +44,26 @@ _FLOOR = 1e-3  # with a prior, a gap is relative to this share of the loss of M 
 
 
 class Ball(NamedTuple):
-    """Metrics within ``radius`` (Frobenius norm) of ``center``; for the diagonal cone that is a vector."""
+    """Metrics within ``radius`` (Frobenius norm) of ``center``; for the diagonal cone that is a vector.
+
+    Attributes
+    ----------
+    center : array
+    radius : float
+
+    References
+    ----------
+    docs/reliability.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> center, radius = ts.verify(problem, [[0.2]], lam=1.0).ball
+    >>> sol = ts.solve(problem, lam=1.0, tol=1e-12)
+    >>> bool(abs(sol.M - center).max() <= radius)
+    True
+    """
 
     center: np.ndarray
     radius: float
@@ -134,9 +153,27 @@ def verify(problem: Any, M: ArrayLike, lam: float, alpha: ArrayLike | None = Non
 
 
 class Verifier:
-    """A problem as data, to verify any number of metrics of it."""
+    """A problem as data, to verify any number of metrics of it.
 
-    def __init__(self, problem):
+    Parameters
+    ----------
+    problem : Problem
+        See `verify`.
+
+    References
+    ----------
+    docs/reliability.md; ours. Arb, by python-flint.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> verifier = ts.verification.Verifier(problem)
+    >>> [verifier(ts.solve(problem, lam).M, lam).rel_gap < 1e-6 for lam in (1.0, 2.0)]
+    [True, True]
+    """
+
+    def __init__(self, problem: Any):
         self.flint = load_flint()
         self.triplets = T = problem.triplets
         if T.n_triplets > MOST:
@@ -152,7 +189,9 @@ class Verifier:
             self.X = self._exact(self.x)
             self.rows = self.X.tolist()
 
-    def __call__(self, M, lam, alpha=None, smoothing=None):
+    def __call__(
+        self, M: ArrayLike, lam: float, alpha: ArrayLike | None = None, smoothing: float | None = None
+    ) -> Verification:
         """Return the `Verification`; smoothing: of alphas for the hinge, by default the best of a grid."""
         lam, M = as_positive(lam, "lam"), self._metric(M)
         alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)

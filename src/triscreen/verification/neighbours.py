@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.validation import as_count, as_labels, as_points
 from triscreen.errors import InputError
@@ -18,6 +19,21 @@ class Neighbours(NamedTuple):
     """What was found: anchors; those that floating point could not tell about; those where it chose the wrong one.
 
     The last are no mistakes: squared distances that differ by less than their rounding, (d + 6) 2^-52 of them.
+
+    Attributes
+    ----------
+    anchors, exact, rounded : int
+
+    References
+    ----------
+    docs/reliability.md; ours.
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> X, y = [[0.0], [1.0], [3.0], [4.5]], [0, 0, 1, 1]
+    >>> ts.verification.check_neighbours(X, y, ts.knn_triplets(X, y, k=1), 1, 1)
+    Neighbours(anchors=4, exact=0, rounded=0)
     """
 
     anchors: int
@@ -25,7 +41,9 @@ class Neighbours(NamedTuple):
     rounded: int
 
 
-def check_neighbours(X, y, triplets, n_positives, n_negatives):
+def check_neighbours(
+    X: ArrayLike, y: ArrayLike, triplets: Any, n_positives: int | None, n_negatives: int | None
+) -> Neighbours:
     """Compare triplets with the nearest neighbours of each point, or refuse them.
 
     Parameters
@@ -39,6 +57,10 @@ def check_neighbours(X, y, triplets, n_positives, n_negatives):
     Returns
     -------
     Neighbours
+
+    References
+    ----------
+    docs/reliability.md; ours.
 
     Examples
     --------

@@ -12,14 +12,17 @@ whole of [0, 1] that is A > 0, B > 0 and C > -2 sqrt(A B).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from triscreen._utils.validation import as_numbers, shortened
 from triscreen.errors import InputError
 from triscreen.verification.balls import BITS, dot, high, load_flint, low, root
 
 
-def margins_in(points, center, radius):
+def margins_in(points: ArrayLike, center: ArrayLike, radius: float) -> tuple[float, float]:
     """Return (low, high): margins of a triplet under every M within a radius of a centre, rounded outwards.
 
     Parameters
@@ -34,6 +37,10 @@ def margins_in(points, center, radius):
     Returns
     -------
     tuple of two float
+
+    References
+    ----------
+    docs/reliability.md; ours. Arb, by python-flint.
 
     Examples
     --------
@@ -51,7 +58,9 @@ def margins_in(points, center, radius):
         return low(margin - reach), high(margin + reach)
 
 
-def nearer_between(points, centers, squares, k, off=0.0):
+def nearer_between(
+    points: ArrayLike, centers: Sequence[ArrayLike], squares: Sequence[float], k: float, off: float = 0.0
+) -> int:
     """Return whether x_j is nearer to x_i than x_l for every lambda between two ends: 1 yes, -1 no, 0 not proven.
 
     Parameters
@@ -69,6 +78,10 @@ def nearer_between(points, centers, squares, k, off=0.0):
     Returns
     -------
     int
+
+    References
+    ----------
+    docs/selection.md; ours. Arb, by python-flint.
 
     Examples
     --------
