@@ -6,6 +6,7 @@ import functools
 import itertools
 import os
 import signal
+import time
 import warnings
 from contextlib import suppress
 
@@ -56,6 +57,16 @@ class Browser:
     def __getattr__(self, name):
         return getattr(self._driver, name)
 
+    def get(self, url):
+        """Open a page and wait for all of it: a driver that opens the same page again may come back too soon."""
+        deadline = time.monotonic() + PATIENCE
+        self._driver.get("about:blank")
+        self._driver.get(url)
+        while self._driver.execute_script("return [document.readyState, location.href]") != ["complete", url]:
+            if time.monotonic() > deadline:
+                raise exceptions.TimeoutException(f"{url} was not loaded in {PATIENCE} seconds")
+            time.sleep(0.05)
+
     def restart(self):
         """Begin with a new one and a profile of its own; where that does not come up, with another one."""
         try:
@@ -68,7 +79,7 @@ class Browser:
     def _open(self):
         self.end()
         self._driver = self._start(self._folder / f"profile{next(self._numbers)}")
-        self._driver.get(self._page.as_uri())
+        self.get(self._page.as_uri())
 
     def end(self):
         """End it, if there is one, whether or not it answers: it has a group of processes of its own."""
