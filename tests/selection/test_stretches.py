@@ -118,14 +118,16 @@ def test_what_an_interval_is_off_by_is_no_less_than_it_is():
     centers = np.array([3 * np.eye(2), 4 * np.eye(2)])
     seen = Seen(PLAIN, centers, [0.0, 0.0], [0.0, 0.0], [0.0])
     sizes = np.array([3.0, 4.0]) * np.sqrt(2)
-    assert seen.offs == pytest.approx(128 * 2 * U * sizes)
+    assert seen.offs == pytest.approx(128 * 2 * U * sizes, rel=1e-6, abs=0)
     found, c = Interval.between(None, seen, 0), 4 / 3
     more = 128 * 2 * U * sizes[1] / c
-    assert found.balls[3:] == pytest.approx((seen.offs[0] + more, seen.offs[1] / c + more))
-    assert found.radius == pytest.approx(seen.offs[0] + more)
+    assert found.balls[3:] == pytest.approx((seen.offs[0] + more, seen.offs[1] / c + more), rel=1e-6, abs=0)
+    assert found.radius == pytest.approx(seen.offs[0] + more, rel=1e-6, abs=0)
     assert found.relative >= (64 * 2 + 128) * U
     assert found.trace > 6.0
-    assert Run(None, seen).tube(0, 1) == pytest.approx(seen.offs[1] + 16 * U * (sizes[0] + sizes[1] + sizes[1]))
+    assert Run(None, seen).tube(0, 1) == pytest.approx(
+        seen.offs[1] + 16 * U * (sizes[0] + sizes[1] + sizes[1]), rel=1e-6, abs=0
+    )
     wide = Interval.between(None, Seen(PLAIN, centers, [0.0, 0.0], [1.0, 1.0], [0.0]), 0)
     assert min(wide.balls[:2]) > 1.0 / c**2
     assert wide.balls[0] > 1.0
