@@ -13,7 +13,7 @@ import pytest
 from fakes import Client, Future, double
 
 import triscreen as ts
-from triscreen.distributed import asking, attempting, workers
+from triscreen.distributed import asking, attempting, shards, workers
 from triscreen.distributed.pool import Cluster
 from triscreen.distributed.source import open_source
 from triscreen.errors import OutOfTime
@@ -144,6 +144,17 @@ def test_every_answer_once_whatever_becomes_of_the_copies(fake, seed):
     assert len(client.sent) > 70  # 60 would do
 
 
+def test_who_has_to_make_a_shard_again_is_not_late_for_that(fake):
+    """Otherwise a death made others late, who took over: their shards went to others again, who were late, too."""
+    pool = Cluster(fake(), patience=30.0)
+    assert pool.late("t") == 120.0
+    pool.took(shards.MAKING, 100.0)
+    pool.took("t", 2.0)
+    assert pool.late("t") == 108.0
+    pool.took("t", 1.0)
+    assert pool.late("t") == pytest.approx(107.2)
+
+
 def test_workers_that_die_under_a_task_over_and_over(fake):
     client = fake("ab", lambda future: future.ends("error", KilledWorker()))
     with pytest.raises(ts.ClusterError, match="t: the workers of a shard have died 4 times over, most likely for want"):
@@ -230,7 +241,7 @@ def test_an_error_that_nobody_can_read_is_told_by_its_words(fake):
 def test_a_worker_that_comes_late_and_is_another_kind_is_warned_of_once(fake, monkeypatch):
     client = fake("ab")
     pool = Cluster(client)
-    pool._kinds = workers.check_workers(dict.fromkeys("ab", workers.described()))
+    pool.kinds = workers.check_workers(dict.fromkeys("ab", workers.described()))
     assert asked(pool) == EVERY  # and no warning
     client.workers.append("c")
     pool.crew.look(force=True)

@@ -21,7 +21,7 @@ from triscreen.distributed.here import Here
 from triscreen.distributed.neighbours import nearest_on, size_of
 from triscreen.distributed.order import near_to_each_other
 from triscreen.distributed.plan import LIST_AT_MOST, make_plan
-from triscreen.distributed.shards import POINT, perform
+from triscreen.distributed.shards import MAKING, POINT, perform
 from triscreen.distributed.source import open_source
 from triscreen.distributed.store import keep
 from triscreen.distributed.triplets import ShardedTriplets
@@ -252,7 +252,7 @@ def prepare(
     plan = make_plan(source, look.known_by, kind, cone.name, frame, n_shards, tables)
     pool.serve(plan)
     jobs = [(plan, shard, None, (), None, "facts", ()) for shard in range(n_shards)]
-    facts = pool.map("load", perform, jobs, places=range(n_shards))
+    facts = pool.map(MAKING, perform, jobs, places=range(n_shards))
     dim = source.dim if frame.basis is None else frame.basis.shape[1]
     made = ShardedTriplets(pool, plan, facts, cone, dim, len(source))
     if loss.gamma > LARGEST_GAMMA and any(one.grains for one in facts):
