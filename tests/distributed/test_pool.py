@@ -256,6 +256,20 @@ def test_a_worker_that_comes_late_and_is_another_kind_is_warned_of_once(fake, mo
     assert len(told) == 1
 
 
+def test_workers_that_differ_and_have_too_little_memory_are_told_before_the_work(fake, caplog):
+    kind = workers.described()
+    with pytest.warns(UserWarning, match="workers differ in scipy, flags: results agree within rounding"):
+        assert len(workers.check_workers({"a": kind, "b": {**kind, "flags": "none", "scipy": "1"}, "c": kind})) == 2
+    client = fake("ab")
+    client.memory = 10_000_000
+    pool = Cluster(client)
+    with caplog.at_level("INFO", "triscreen"):
+        pool.check_memory("shards", [2e6] * 5, 1.5e6)  # three of them at one worker, one at a time at work
+    assert "shards: about 0.0075 GB on a, of 0.01 GB" in caplog.text
+    with pytest.raises(ts.InputError, match=r"memory_limit=0.01 GB of the worker a: shards take about 0.009 GB there"):
+        pool.check_memory("shards", [2e6] * 5, 3e6)
+
+
 def test_a_client_that_is_closed_while_answers_are_fetched(fake):
     client = fake("ab")
 
