@@ -238,9 +238,10 @@ class _Round:
         while self.left:
             self._send_more()
             check_time()
-            self._watch()
             for task, answer in self._collect():
                 self._take(task, answer, arrived)
+            if self.left:
+                self._watch()  # after that: what is here is not late, though this process may have been
         return self.answers
 
     def release(self):
@@ -462,7 +463,7 @@ class _Round:
                 if not at_work or at_work - silent:
                     continue
                 had |= at_work
-            elif now - task.waiting_since <= late:
+            elif now - task.waiting_since <= late or not task.copies.keys().isdisjoint(self.ready):
                 continue
             for worker in had:
                 self.crew.was_silent(worker)
