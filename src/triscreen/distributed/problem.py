@@ -42,6 +42,7 @@ _PAIRS, _MOST = 1 << 20, 256
 # Bytes of a shard for each of its pairs, and as many while it works; copies of its points that are kept, with what is
 # left of it after steps, and more of them while it works; blocks of all pairs.
 _PAIR_BYTES, _KEPT, _COPIES, _BLOCK_BYTES = 60, 3, 3, 1 << 27
+_LISTED = 200  # bytes of a pair of all, where these are few enough to be listed
 
 
 class ShardedProblem(Problem):
@@ -285,7 +286,8 @@ def _check_memory(pool, kind, source, n_shards, tables):
     n, dim = len(source), source.dim
     if kind == "all":
         points = 8.0 * n * dim
-        pool.check_memory("shards", [2 * LIST_AT_MOST / n_shards] * n_shards, 3 * points + _BLOCK_BYTES)
+        lists = min(LIST_AT_MOST, _LISTED * n * n)  # at work; what is kept of two steps takes a quarter of that
+        pool.check_memory("shards", [lists / n_shards] * n_shards, 3 * points + _BLOCK_BYTES)
         return
     kept, working = [], 0.0
     bounds = chunk_bounds(len(tables["rows" if kind == "given" else "order"]), n_shards)
