@@ -100,6 +100,16 @@ def test_points_that_differ_stay_each_by_themselves():
     assert T.over(X)._once is not None  # other points, looked at anew
 
 
+def test_nothing_is_left():
+    once, each = both()
+    nothing = np.zeros(once.triplets.n_pairs, dtype=bool)
+    for T in (once.triplets, each.triplets):
+        part, _ = T.restrict(nothing)
+        assert part.n_pairs == 0
+        assert not part.matrix(np.empty(0), Threads(1)).any()
+        assert part.over(np.empty((0, 5)))._once is None
+
+
 def test_numbers_that_collide_are_no_identical_points(monkeypatch):
     from triscreen.triplets import once
 

@@ -43,7 +43,7 @@ class Once:
     @classmethod
     def of(cls, triplets, kind):
         """Return what differs in a set; None: nearly all. kind: makes a set of pairs."""
-        kinds = _kinds(triplets.points)
+        kinds = _kinds(triplets.points) if triplets.n_pairs else None
         if kinds is None:
             return None
         count = int(kinds.max()) + 1
