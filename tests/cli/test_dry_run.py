@@ -136,6 +136,7 @@ def traced():
         "fit wine",
         "path iris",
         "path wine",
+        "path breast_cancer --n-lambdas 25",
     ],
 )
 def test_what_is_said_is_what_happens(words, monkeypatch, tmp_path):
