@@ -18,6 +18,7 @@ import pytest
 import triscreen as ts
 from commands import invoke
 from triscreen import datasets
+from triscreen.selection.votes import interval
 
 PROGRAM = [sys.executable, "-m", "triscreen"]
 SMALL = ("--k", "3", "--ratio", "0.7", "--tol", "1e-4", "--n-lambdas", "4")
@@ -120,6 +121,9 @@ def test_evaluate_says_before_and_after(folder):
             labels, votes = np.unique(y[np.argsort(distances)[:3]], return_counts=True)
             wrong += labels[np.argmax(votes)] != y[i]
         assert told[name] == pytest.approx(wrong / 60)
+        assert told[f"{name}_interval"] == pytest.approx(interval(wrong / 60, 60))
+        out, _ = run("evaluate", folder / "pets.model", folder / "pets.csv", "--label", "species", "--quiet")
+        assert f"{wrong} of 60" in out
 
 
 def test_comparisons_by_name(folder, tmp_path):

@@ -224,6 +224,14 @@ def test_looks_at_held_out_comparisons_are_counted(kind, n, d, m, more, monkeypa
     assert high <= 9 * (low + 1)
 
 
+@pytest.mark.parametrize(("name", "n"), [("breast_cancer", 18), ("iris", 25), ("wine", 40)])
+def test_the_first_lambdas_of_a_path_take_few_passes(name, n, monkeypatch, tmp_path):
+    """Most are those of the last ones: 12 were taken where 32 to 192 were said."""
+    told, passes, _ = told_and_taken(("path", name, "--n-lambdas", n), monkeypatch, tmp_path)
+    low, high = told["passes"]
+    assert low <= passes <= high <= 9 * low
+
+
 @pytest.mark.parametrize("more", [("--n-lambdas", 6), ("--ratio", 0.5), ("--ratio", 0.5, "--report", "{}/r.html")])
 def test_a_path_is_counted_by_its_lambdas(more, monkeypatch, tmp_path):
     """A path of 12 lambdas was said to take as many passes as one of 150."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 import subprocess
 import sys
 
@@ -173,3 +174,25 @@ def test_points_in_float32_are_mapped_without_all_of_them_in_float64(tmp_path):
         tracemalloc.stop()
     assert done.code == 0, done.err
     assert peak < 4 * X.nbytes  # blocks of 8 MB, and a mask of them; all of it in float64 twice would be as much again
+
+
+def test_a_refusal_ends_with_all_options_that_the_columns_need(tmp_path):
+    """One look at a table of the world says them all, and with them it is read."""
+    rows = ["size;when;first colour;note;ok;label"]
+    for number in range(60):
+        gap = "" if number == 30 else f"{number % 2},{number}"
+        rows.append(
+            f"{gap};2024-01-{number % 28 + 1:02};{'red' if number % 3 else 'blue'};n{number};yes;{'ab'[number % 2]}"
+        )
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    fit = ("fit", tmp_path / "t.csv", "--label", "label", "--lam-ratio", 0.1, "--dry-run")
+    said = refusal(*fit)
+    options = "--decimal , --dates when --categories 'first colour' --drop note --missing median"
+    assert said.endswith(f"; all that the columns seem to need: {options}")
+    done = invoke(*fit, *shlex.split(options))
+    assert done.code == 0, done.err
+    said = refusal(*fit, *shlex.split(options.replace("--dates when ", "").replace(" --missing median", "")))
+    assert said.endswith("all that the columns seem to need: --dates when --missing median")
+    said = refusal(*fit, *shlex.split(options.replace("--dates when ", "")))
+    assert "--dates when" in said
+    assert "all that" not in said

@@ -72,8 +72,8 @@ def test_an_export_says_which_numbers_it_takes(pets, tmp_path, kind):
         pytest.importorskip(kind)
     done = invoke("export", pets / "path", "--lam", 2, "--to", kind, "-o", file)
     assert done.code == 0, done
-    assert f"it takes 5 numbers in this order: {', '.join(NAMES)}; categories, dates and gaps" in done.err
-    assert "of the columns weight, colour, born are to be made numbers before that" in done.err
+    assert f"it takes 5 numbers in this order: {', '.join(NAMES)}; categories (colour), dates (born), gaps" in done.err
+    assert "gaps are to be made numbers before that, as triscreen transform does" in done.err
     model = ts.as_model(ts.load(pets / "path"), 2)
     X = features(model[0], pets)
     wanted = (X - model[0].shift_) * model[0].factor_ @ model[1].components_.T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -97,13 +98,27 @@ def test_a_faiss_index_has_the_learned_distances_of_points_as_they_are(model, tm
     np.testing.assert_allclose(squares, np.sort(exact, axis=1)[:, :4], rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize(("kind", "package"), [("onnx", "onnx"), ("faiss", "faiss")])
+def test_a_package_that_is_missing_is_named_whole_and_the_file_is_not_blamed(
+    made, tmp_path, monkeypatch, kind, package
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    said = refusal("export", made / "labels", "--to", kind, "-o", tmp_path / "it")
+    assert said.endswith(f"need it (pip install 'triscreen[{package}]')")
+    assert f"model={str(made / 'labels')!r}: {package} is not installed" in said
+    said = refusal("export", made / "labels", "--to", "faiss", "--dtype", "float64", "-o", tmp_path / "it")
+    assert "error: dtype='float64'" in said
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", ["labels", "folds", "classifier", "compared", "path"])
 def test_every_model_of_the_command_line_is_exported_with_its_scaling(made, tmp_path, name, kind):
     needs(kind)
     file = tmp_path / "it"
     done = invoke("export", made / name, "--to", kind, "-o", file)
-    assert (done.code, done.err) == (0, f"triscreen: wrote {str(file)!r}\n")
+    *votes, wrote = done.err.splitlines()
+    assert (done.code, wrote) == (0, f"triscreen: wrote {str(file)!r}")
+    assert ["the votes that decide about classes stay" in line for line in votes] == [True] * (name == "classifier")
     found = ts.load(made / name)
     found = ts.as_model(found) if name == "path" else found
     if hasattr(found[0], "feature_names_in_"):

@@ -311,6 +311,27 @@ def shows(browser, script, place, wanted):
 
 
 @twice
+def test_shares_of_hundreds_of_features_have_ticks_that_differ_and_no_ring_is_cut(browser, tmp_path_factory):
+    rng = np.random.default_rng(0)
+    X, rows = rng.normal(size=(40, 300)), np.array([rng.choice(40, 3, replace=False) for _ in range(200)])
+    problem = ts.Problem(X, ts.given_triplets(rows))
+    path = ts.solve_path(problem, ratio=0.5, tol=1e-2, n_lambdas=2)
+    gather(path, problem, X, None, maps=False)
+    file = tmp_path_factory.mktemp("wide") / "report.html"
+    write_report(path, file)
+    browser.get(file.as_uri())
+    texts = "return Array.from(document.querySelectorAll(arguments[0])).map((e) => e.textContent)"
+    for place in ("#features .xtick text", "#spectrum .ytick text"):
+        ticks = until(lambda place=place: browser.execute_script(texts, place), lambda ticks: len(ticks) > 1)
+        assert len(set(ticks)) == len(ticks) > 1
+    cut = (
+        "return ['gaps', 'decided', 'loss', 'work'].filter((id) => "
+        "document.querySelector(`#${id} .scatterlayer`).parentNode.hasAttribute('clip-path'))"
+    )
+    assert browser.execute_script(cut) == []
+
+
+@twice
 def test_names_from_the_data_are_no_markup(browser, tmp_path_factory):
     """Labels, features and the source are shown as they are, and nothing in them is run or drawn bold."""
     X, y = load_iris(return_X_y=True)

@@ -206,6 +206,30 @@ def test_facts_are_gathered_as_far_as_the_time_allows(made, monkeypatch):
     assert facts["rates"] == whole["rates"]
 
 
+def test_what_could_move_the_metric_ends_in_time_and_says_how_far_it_is(made, monkeypatch):
+    from triscreen._utils import progress as shown
+    from triscreen.path import influence as module
+    from triscreen.report import facts as gathered
+
+    path, problem, X, y, X_test, y_test = made
+    path, told = path.take(range(3)), []
+    monkeypatch.setattr(shown, "_PATIENCE", 0.0)
+    monkeypatch.setattr(gathered, "progress", lambda _: shown.nullcontext(told.append))
+    token = shown._around.set(told.append)
+    gather(path, problem, X, y, X_test, y_test, maps=False)
+    shown._around.reset(token)
+    assert "who could move it most 100%" in told
+
+    def late():
+        raise ts.errors.OutOfTime("the time is over")
+
+    monkeypatch.setattr(module, "check_time", late)
+    facts = gather(path, problem, X, y, X_test, y_test, maps=False)
+    assert facts.left_out == ["who could move the metric most"]
+    assert facts.influence_of is None
+    assert facts.suspects is not None
+
+
 def test_no_time_at_all_and_no_maps(made):
     path, problem, X, y, X_test, y_test = made
     path = path.take(range(len(path)))

@@ -118,6 +118,15 @@ def test_an_own_part_that_is_wrong_is_not_believed(bounds, rule, include):
     is_true(problem, path[-1])
 
 
+@pytest.mark.parametrize(("radius", "size"), [(-1.0, 4), (float("nan"), 4), (0.5, 3)])
+def test_an_own_sphere_that_is_none_is_refused_in_a_sentence(radius, size):
+    """A radius below 0 had decided everything, and the solve stalled without a word about the sphere."""
+    problem = problem_at(0)
+    screening = ts.Screening(lambda *_: ts.Sphere(np.eye(size), radius, "mine"), every=2)
+    with pytest.raises(ts.InputError, match=r"sphere 'mine' with radius .* must be at least 0, the shape \(4, 4\)"):
+        ts.solve(problem, 0.01 * problem.lambda_max(), screening=screening)
+
+
 class Around(ts.Sphere):
     """A ball around a metric, with twice its radius to be safe."""
 

@@ -131,7 +131,8 @@ def evaluate(
     choice = how_to_read(label, drop, header, missing, decimal=decimal)
     if comparisons is not None:
         points = points_of(data, scaling, choice, labelled=False, names=names)
-        text, before, after, told = _judge_by_comparisons(points, comparisons, scaling, metric)
+        text, told = _judge_by_comparisons(points, comparisons, scaling, metric)
+        what, n = "right", told["n_comparisons"]
         if told["n_learned_from"] and not quiet:
             say(
                 f"{told['n_learned_from']:,} of these {told['n_comparisons']:,} comparisons are among those that the "
@@ -144,18 +145,27 @@ def evaluate(
         return _judge_search(points, known, scaling, metric, at, json)
     else:
         points, known = _judged(data, train, scaling, choice, quiet=quiet)
-        text, before, after, told = _judge_by_neighbours(points, known, scaling, metric, neighbors)
+        text, told = _judge_by_neighbours(points, known, scaling, metric, neighbors)
+        what, n = "error", told["n_points"]
         if known is None and not quiet:
             say("points that the model was learned from flatter it: judge it by others, with --train")
+    from triscreen.selection.votes import interval
+
+    times = ("before", "after")
+    shares = [told[f"{what}_{when}"] for when in times]
+    between = [interval(share, n) for share in shares]
     if json:
-        answer(told)
-    else:
-        print(text)
-        table(["before", "after"], [[f"{before:.2%}", f"{after:.2%}"]])
+        answer({**told, **{f"{what}_{when}_interval": ends for when, ends in zip(times, between, strict=True)}})
+        return
+    print(text)
+    rows = [[what, *(f"{share:.2%}" for share in shares)], ["points" if what == "error" else "comparisons",
+            *(f"{share * n:,.0f} of {n:,}" for share in shares)],
+            ["95 % interval", *(f"{low:.2%} to {high:.2%}" for low, high in between)]]  # fmt: skip
+    table(["", *times], rows)
 
 
 def _judge_by_comparisons(points, comparisons, scaling, metric):
-    """Return (what it is, share in the right order before and after, all of it for machines)."""
+    """Return (what it is, all of it for machines: the shares in the right order before and after)."""
     import numpy as np
 
     from triscreen.datasets.seals import seals
@@ -171,7 +181,7 @@ def _judge_by_comparisons(points, comparisons, scaling, metric):
         "right_before": before,
         "right_after": after,
     }
-    return f"share of {len(rows):,} comparisons in the right order", before, after, told
+    return f"share of {len(rows):,} comparisons in the right order", told
 
 
 def _judged(data, train, scaling, choice, quiet):
@@ -190,7 +200,7 @@ def _judged(data, train, scaling, choice, quiet):
 
 
 def _judge_by_neighbours(points, known, scaling, metric, k):
-    """Return (what it is, error before and after, all of it for machines)."""
+    """Return (what it is, all of it for machines: the errors before and after)."""
     from triscreen.selection import neighbour_error
 
     def error(mapped):
@@ -204,7 +214,7 @@ def _judge_by_neighbours(points, known, scaling, metric, k):
     text = f"error of {k} nearest neighbours on {len(points.X):,} points" + (", leave-one-out" if known is None else "")
     told = {"n_points": len(points.X), "neighbors": k, "leave_one_out": known is None,
             "error_before": before, "error_after": after}  # fmt: skip
-    return text, before, after, told
+    return text, told
 
 
 def _judge_search(points, known, scaling, metric, sizes, json):

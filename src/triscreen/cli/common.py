@@ -175,15 +175,20 @@ class Clock:
 
 
 @contextmanager
-def from_file(file, name):
-    """Within, errors of any class come from a file whose checksums are right but which triscreen has not written so."""
+def from_file(file, name, refusals=False):
+    """Within, errors of any class come from a file whose checksums are right but which triscreen has not written so.
+
+    refusals: those that are meant for the user (`InputError`) are about what is done with the file, not about the file.
+    """
     try:
         yield
     except (MemoryError, OSError):
         raise
     except Exception as err:
-        if isinstance(err, InputError) and str(file) in str(err):
+        if isinstance(err, InputError) and (str(file) in str(err) or (refusals and re.match(r"\w+=", str(err)))):
             raise
+        if isinstance(err, InputError) and refusals:
+            raise InputError(f"{name}={str(file)!r}: {err}") from err
         why = " ".join(str(err).split()) or type(err).__name__
         raise InputError(f"{name}={str(file)!r} holds what triscreen has not written ({why:.80})") from err
 

@@ -159,11 +159,13 @@ def export(
             raise InputError(f"dtype={dtype.value}: it has no effect with a model of triscreen, leave it out")
         ts.save(made, output)
     else:
-        with from_file(model, "model"):
+        with from_file(model, "model", refusals=True):
             export(made, output, kind, None if dtype is None else dtype.value)
             made_of = prepared(made)
         if made_of and not quiet:
             say(_expected(made_of, made[0].feature_names_in_))
+        if hasattr(made, "predict_proba") and not quiet:
+            say(f"it does what triscreen transform does: the votes that decide about classes stay in {str(model)!r}")
     if not quiet:
         say(f"wrote {str(output)!r}")
 
@@ -172,10 +174,15 @@ def _expected(columns, names):
     """Return in a sentence what an exported model takes, where that is not the columns of a file."""
     from triscreen.datasets.table import cut
 
-    titles = cut(", ".join(map(str, columns)), 200)
+    kinds = {"categories": "category", "true or false": "boolean", "dates": "date"}
+    told = {what: [str(title) for title, kind in columns if kind == of] for what, of in kinds.items()}
+    parts = [f"{what} ({cut(', '.join(titles), 200)})" for what, titles in told.items() if titles]
+    if len(columns) > sum(map(len, told.values())):
+        parts.append("gaps")
+    listed = ", ".join(names) if len(names) <= 12 else f"{', '.join(names[:10])} ... {names[-1]}"
     return (
-        f"it takes {len(names)} numbers in this order: {cut(', '.join(names), 300)}; categories, dates and gaps of the "
-        f"column{'s' * (len(columns) > 1)} {titles} are to be made numbers before that, as triscreen transform does"
+        f"it takes {len(names)} numbers in this order: {cut(listed, 300)}; {', '.join(parts)} are to be made numbers "
+        "before that, as triscreen transform does"
     )
 
 

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 import numpy as np
 
 from triscreen._utils.validation import shortened
+from triscreen.datasets.hints import needed
 from triscreen.datasets.table import cut, is_number, is_whole
 from triscreen.datasets.table import place as place_in
 from triscreen.errors import InputError
@@ -154,7 +155,10 @@ class Table:
                 argument: self._chosen(getattr(wanted, argument), argument) for argument in ("categories", "dates")
             }
             kinds = [self._look(place, chosen) for place in range(len(self.columns))]
-        parts = [self._read(place, column) for place, column in enumerate(kinds)]
+        try:
+            parts = [self._read(place, column) for place, column in enumerate(kinds)]
+        except InputError as err:
+            raise InputError(f"{err}{self._all_needed(wanted, kinds)}") from None
         gaps = [self._gaps(part) for part in parts]
         stay = None
         if lacking is not None or any(gap is not None for gap in gaps):
@@ -335,6 +339,22 @@ class Table:
             f"features are numbers (take the column for categories: --categories {word}; drop it: --drop; or "
             "say that it holds labels)"
         )
+
+    def _all_needed(self, wanted, kinds):
+        """Return what the whole table seems to need, where that is more than one option, for the end of a sentence."""
+        if wanted.known is not None:
+            return ""
+        columns = [
+            (shown(self._title(place), self.numbers[place]), values, column.kind in ("category", "date"))
+            for place, (values, column) in enumerate(zip(self.columns, kinds, strict=True))
+        ]
+        looks = (
+            lambda cell: self._number(cell) is not None,
+            lambda cell: cell.lower() in _TRUTH,
+            _DATE.fullmatch,
+        )
+        options = needed(columns, wanted, is_gap, looks)
+        return f"; all that the columns seem to need: {options}" if options.count("--") > 1 else ""
 
     def _gaps(self, part):
         """Return where a column lacks values, or None: nowhere."""

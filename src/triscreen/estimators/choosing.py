@@ -36,8 +36,11 @@ _LARGEST_WITH_PRIOR = 0.03
 _HELD, _LEAST = 5, 20
 # Metrics that are only ranked may have this gap, relative to the objective or to so much of the loss of M = 0.
 _ROUGH, _FLOOR = 0.02, 0.5
-# A score that rises by no more than this has stopped rising.
-_RISE = 1e-3
+# A score that rises by no more than this has stopped rising: of folds, and where one part alone is held out. There a
+# rise of less is noise, and a ratio that takes more passes than all before it is given up: the fit would take more yet.
+_RISE, _RISE_ALONE = 1e-3, 5e-3
+# No ratio is given up for so many passes, or for so many multiplications (some seconds).
+_PASSES, _WORK = 20, 5e9
 # Of the seconds that there are.
 _SHARE = 0.5
 
@@ -95,18 +98,20 @@ def ratio_by_folds(problems, judge, patience, arguments, tell):
     """
     problems = list(problems)
     end = None if arguments["max_seconds"] is None else time.perf_counter() + _SHARE * arguments["max_seconds"]
+    alone = len(problems) == 1
+    rise = _RISE_ALONE if alone else _RISE
     scores, M = np.full((len(problems), len(RATIOS)), np.nan), {}
     for k, make in enumerate(problems):
-        stage(f"fold {k + 1}/{len(problems)}" if len(problems) > 1 else "held out")
+        stage("held out" if alone else f"fold {k + 1}/{len(problems)}")
         problem = _make(make)
         first = 0 if problem.prior is None else int(np.argmax(RATIOS <= _LARGEST_WITH_PRIOR))
-        for t, solution in _walk(problem, first, arguments, end, tell):
+        for t, solution in _walk(problem, first, arguments, end, tell, alone):
             scores[k, t] = judge(k, components_of(solution.M, basis=problem.basis if problem.prior is None else None))
             M[t] = solution.M
-            if _stopped(scores[k, first : t + 1], patience) or _late(end) or solution.stopped_by == "callback":
+            if _stopped(scores[k, first : t + 1], patience, rise) or _late(end) or solution.stopped_by == "callback":
                 break
     stage("all")
-    return _chosen(scores, M)
+    return _chosen(scores, M, rise)
 
 
 def held_out_points(y):
@@ -137,23 +142,34 @@ def _make(make):
     return problem
 
 
-def _walk(problem, first, arguments, end, tell):
-    """Yield (number of the ratio, the rough solution there) from the top on."""
-    top, before = problem.lambda_max(), None
+def _walk(problem, first, arguments, end, tell, thrifty):
+    """Yield (number of the ratio, the rough solution there) from the top on; thrifty: until one is too dear."""
+    top, before, spent = problem.lambda_max(), None, 0.0
+    a_pass = problem.triplets.dim * (problem.triplets.n_pairs + problem.triplets.dim**2)
+
+    def seen(state):
+        nonlocal dear
+        dear = thrifty and state.passes > max(spent, _PASSES, _WORK / a_pass)
+        return tell(state) is True or dear
+
     for t in range(first, len(RATIOS) if top > 0 else first):
+        dear = False
         left = {**arguments, "tol": max(arguments["tol"], _ROUGH), "screening": None}
         left["max_seconds"] = None if end is None else max(end - time.perf_counter(), 1e-3)
         with _quiet():
-            before = solve(problem, RATIOS[t] * top, start=before, callback=tell, **left)
+            before = solve(problem, RATIOS[t] * top, start=before, callback=seen, **left)
+        if dear:
+            return
+        spent += before.passes
         yield t, before
 
 
-def _stopped(scores, patience):
+def _stopped(scores, patience, rise):
     """Have the last scores stopped rising?"""
-    return len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience]) + _RISE
+    return len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience]) + rise
 
 
-def _chosen(scores, M):
+def _chosen(scores, M, rise):
     seen = ~np.isnan(scores).all(axis=0)
     if not seen.any():
         return Choice(PLAIN)
@@ -164,7 +180,7 @@ def _chosen(scores, M):
         filled[gone, t] = filled[gone, t - 1]
     means = filled[:, seen]
     best = means[:, choose(means)].mean()
-    column = int(np.argmax(np.nan_to_num(means.mean(axis=0), nan=-np.inf) >= best - _RISE))
+    column = int(np.argmax(np.nan_to_num(means.mean(axis=0), nan=-np.inf) >= best - rise))
     t = int(np.flatnonzero(seen)[column])
     return Choice(float(RATIOS[t]), RATIOS[seen], scores[:, seen], M.get(t))
 

@@ -102,9 +102,11 @@ def export(
 
 
 def prepared(model):
-    """Return the titles of columns that are no numbers yet, or have gaps filled in, before a model takes them."""
+    """Return (title, kind) of the columns that are no numbers yet, or whose gaps are filled in, before that."""
     columns = (getattr(steps_of(model)[0][1], "columns_", None) or {}).get("columns", ())
-    return [column["title"] for column in columns if column["kind"] in _MADE or column["fill"] is not None]
+    return [
+        (column["title"], column["kind"]) for column in columns if column["kind"] in _MADE or column["fill"] is not None
+    ]
 
 
 def check_format(file, to):

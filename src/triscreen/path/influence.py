@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from triscreen._utils.threads import single_threaded_blas
+from triscreen._utils.progress import searching
+from triscreen._utils.threads import check_time, single_threaded_blas
 from triscreen.errors import interruptible
 from triscreen.path.without import Without, norms, sharpened
 from triscreen.problem.units import METRIC
@@ -72,9 +73,12 @@ def influence(path, t, problem):
     whole = Without(problem, sharpened(path, t, problem), leaving)
     ball = whole.end.ball(whole.lam, None if problem.prior is None else problem.prior.core)
     bounds = np.empty(leaving.n_units)
-    for units in whole.blocks(np.arange(leaving.n_units)):
-        centers, radii = whole.balls(units)
-        bounds[units] = norms(centers - ball.center) * (1 + 1e-12) + radii + ball.radius
+    with searching("who could move it most") as tell:
+        for units in whole.blocks(np.arange(leaving.n_units)):
+            check_time()
+            centers, radii = whole.balls(units)
+            bounds[units] = norms(centers - ball.center) * (1 + 1e-12) + radii + ball.radius
+            tell((units[-1] + 1) / leaving.n_units)
     bounds = problem.units.out(bounds, METRIC)
     order = np.argsort(-bounds, kind="stable")
     of = "points" if isinstance(leaving, LeavingPoints) else "comparisons"

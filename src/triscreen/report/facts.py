@@ -205,7 +205,10 @@ def _with_influence(facts, path, problem, y, names, end):
     if not problem.triplets.lists_triplets or time.perf_counter() >= end:
         return facts
     try:
-        found = path.influence(int(facts.frames[opening(facts)]), problem)
+        with deadline(None if end == inf else max(end - time.perf_counter(), 1e-3)):
+            found = path.influence(int(facts.frames[opening(facts)]), problem)
+    except OutOfTime:
+        return replace(facts, left_out=[*facts.left_out, "who could move the metric most"])
     except InputError:  # neighbours that somebody else has found
         return facts
     if not found.size > 0:

@@ -21,7 +21,7 @@ const ticks = (values) => {
 };
 const lambdaAxis = { title: { text: "lambda / its first value" }, type: "log", autorange: "reversed", exponentformat: "power", ...ticks(share) };
 const line = (x, y, name, more = {}) => ({ x, y, name, mode: "lines", type: "scatter", ...more });
-const dot = (x, y) => ({ x: [x], y: [y], name: "now", mode: "markers", type: "scatter", showlegend: false, hoverinfo: "skip",
+const dot = (x, y) => ({ x: [x], y: [y], name: "now", mode: "markers", type: "scatter", showlegend: false, hoverinfo: "skip", cliponaxis: false,
   marker: { size: 13, color: css("--mark"), symbol: "circle-open", line: { width: 3 } } });
 const upright = (x, low, high) => ({ x: [x, x], y: [low, high], name: "now", mode: "lines", type: "scatter", showlegend: false,
   hoverinfo: "skip", line: { color: css("--mark"), width: 2.5 } });
@@ -80,13 +80,13 @@ const ranks = (f) => D.spectrum[f].map((_, i) => i + 1);
 add("learned", "spectrum", "How many directions the metric uses",
   "Shares of the eigenvalues of the metric, the largest first: a few tall bars mean that a few combinations of features decide.",
   (f) => [[{ x: ranks(f), y: D.spectrum[f], type: "bar", marker: { color: css("--accent") }, hovertemplate: "%{x}: %{y:.1%}<extra></extra>" }],
-    { xaxis: { title: { text: "direction" } }, yaxis: { title: { text: "share" }, tickformat: ".0%", rangemode: "tozero" } }],
+    { xaxis: { title: { text: "direction" } }, yaxis: { title: { text: "share" }, tickformat: ".3~p", rangemode: "tozero" } }],
   (f) => [{ x: [ranks(f)], y: [D.spectrum[f]] }, [0]]);
 const bars = (f) => D.features[f].map(([name, share]) => [plain(name), share]).reverse();
 add("learned", "features", "Which features weigh most",
   "Share of the squared distance between two points that a feature brings by itself, the largest fifteen.",
   (f) => [[{ y: bars(f).map((b) => b[0]), x: bars(f).map((b) => b[1]), type: "bar", orientation: "h", marker: { color: css("--accent") },
-    hovertemplate: "%{y}: %{x:.1%}<extra></extra>" }], { xaxis: { title: { text: "share" }, tickformat: ".0%" }, yaxis: { automargin: true, type: "category", dtick: 1 } }],
+    hovertemplate: "%{y}: %{x:.2p}<extra></extra>" }], { xaxis: { title: { text: "share" }, tickformat: ".3~p" }, yaxis: { automargin: true, type: "category", dtick: 1 } }],
   (f) => [{ x: [bars(f).map((b) => b[1])], y: [bars(f).map((b) => b[0])] }, [0]]);
 
 add("proven", "gaps", "How close to the optimum, at most",

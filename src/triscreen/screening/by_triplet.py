@@ -118,6 +118,12 @@ class Screener:
         sphere = bound(self.problem.cone, evaluation.out_of(units), units.out(self.lam, LAMBDA))
         if not isinstance(sphere, Sphere):
             raise InputError(f"the own bound returned {shortened(sphere)}: it must return a ts.Sphere")
+        shape = np.shape(evaluation.M)
+        if not sphere.radius >= 0 or np.shape(sphere.center) != shape:
+            raise InputError(
+                f"the own bound returned a sphere {shortened(sphere.name)} with radius {sphere.radius} and a centre of "
+                f"shape {np.shape(sphere.center)}: the radius must be at least 0, the shape {shape}"
+            )
         return sphere.into(units)
 
     def _shrink_if_it_pays(self, evaluation):
