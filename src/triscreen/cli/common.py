@@ -22,6 +22,7 @@ from triscreen.errors import (
     ConvergenceWarning,
     DegenerateProblemWarning,
     InputError,
+    MissingPackage,
     OutOfTime,
     SmallClassWarning,
 )
@@ -179,7 +180,7 @@ def from_file(file, name):
     """Within, errors of any class come from a file whose checksums are right but which triscreen has not written so."""
     try:
         yield
-    except (MemoryError, OSError):
+    except (MemoryError, OSError, MissingPackage):
         raise
     except Exception as err:
         if isinstance(err, InputError) and str(file) in str(err):
