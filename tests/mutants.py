@@ -6,13 +6,14 @@
 Everything runs uncompiled, so that a mutant is nothing but another code object for a function that is there already:
 modules are loaded and tests collected once, and each mutant is a fork of that process which runs the tests that call
 the changed function, quick ones first, until one fails or takes too long. Results are kept in build/mutants, one file a
-module; a run that was stopped goes on, and survivors are tried again when tests have changed. Survivors that matter are
+module; a run that was stopped goes on, and survivors meet the tests that are new or changed. Survivors that matter are
 defects of the tests; the others are listed with reasons in docs/reliability.md: one that is not ends the run with 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -56,23 +57,34 @@ SUITE = (
     "problem/test_rounding.py", "path/test_balls.py", "path/test_checkpoints.py", "_utils/test_archive.py",
     "_utils/test_checkpoint.py", "selection/test_bounds.py", "verification/test_regions.py", "screening/test_safety.py",
     "screening/test_on_off.py", "_kernels/test_blocks.py", "selection/test_scores.py",
+    "selection/test_sides.py", "selection/test_descent.py", "selection/test_judge.py", "screening/test_screener.py",
+    "estimators/test_classifier.py", "_kernels/test_rule_terms.py", "path/test_ball_rounding.py",
+    "screening/test_rule_inputs.py", "_kernels/test_grains.py", "_utils/test_odd_files.py",
 )  # fmt: skip
-_TOGETHER = 20.0  # seconds of the processor: the tests of one mutant
+_TOGETHER = 8.0  # seconds of the processor: the tests of one mutant
 
 
 class Book:
     """What is known of the mutants of one module, in a file."""
 
-    def __init__(self, module, source, tests):
+    def __init__(self, module, source, tests, changed):
         self.file = KEPT / f"{module.strip('_').replace('/', '-')}.json"
-        self.tests, self.hash = tests, hashlib.sha256(source.encode()).hexdigest()[:16]
+        self.tests, self.changed, self.hash = tests, changed, hashlib.sha256(source.encode()).hexdigest()[:16]
         known = json.loads(self.file.read_text()) if self.file.exists() else {}
         self.known = known.get("mutants", {}) if known.get("source") == self.hash else {}
 
-    def has(self, mutant):
-        """Is its end known, with these tests?"""
+    def to_meet(self, mutant, names):
+        """Return those of some tests that a mutant has not met yet; None: nothing is left to try."""
         told = self.known.get(mutant.name)
-        return told is not None and (told["end"] != "survived" or told["tests"] == self.tests)
+        if told is None:
+            return names
+        if told["end"] != "survived" or told["tests"] == self.tests:
+            return None
+        new = self.changed(told["tests"])
+        left = [name for name in names if name in new]
+        if not left:
+            told["tests"] = self.tests
+        return left or None
 
     def end(self, mutant):
         """Return how it ended, or None."""
@@ -137,18 +149,35 @@ def _file_of(test):
     return test.partition("::")[0].removeprefix("tests/")
 
 
+def _suites(chosen):
+    """Return (a name of this suite, function that gives the tests that are not in an earlier one of some name)."""
+    file = KEPT / "suites.json"
+    known = json.loads(file.read_text()) if file.exists() else {}
+    hashes = {name: _hash(name) for name in SUITE}
+    now = sorted(f"{hashes[_file_of(name)]} {name}" for name in chosen)
+    key = hashlib.sha256("\n".join(now).encode()).hexdigest()[:16]
+    save(file, {**known, key: now})
+
+    @functools.cache
+    def changed(earlier):
+        return {told.partition(" ")[2] for told in set(now) - set(known.get(earlier, ()))}
+
+    return key, changed
+
+
 class Tasks:
     """Mutants to try, in a random order."""
 
     def __init__(self, suite, core, chosen):
-        self.suite, self.core, self.tests = suite, core, f"{_hash(*SUITE)}-{len(chosen)}"
+        self.suite, self.core = suite, core
+        self.tests, changed = _suites(chosen)
         self.seconds = {name: took for name, (took, _) in chosen.items()}
         self.runs, self.killers = {}, {}
         for name, (_, lines) in chosen.items():
             for module in lines:
                 for line in lines[module]:
                     self.runs.setdefault((module, line), []).append(name)
-        self.books = {module: Book(module, source, self.tests) for module, source in core.source.items()}
+        self.books = {module: Book(module, source, self.tests, changed) for module, source in core.source.items()}
 
     def run(self, words, workers, seed, sample, until):
         """Try those of modules with such names, the first ones (sample) of their order by seed, until then."""
@@ -190,25 +219,26 @@ class Tasks:
             if time.time() > until:
                 print("out of time: the same command goes on", flush=True)
                 return
-            if not self.books[mutant.file].has(mutant):
-                yield mutant, lambda mutant=mutant, make=make: self.attempt(mutant, make)
+            names = self.books[mutant.file].to_meet(mutant, self._in_order(mutant))
+            if names is not None:
+                yield mutant, lambda mutant=mutant, make=make, names=names: self.attempt(mutant, make, names)
 
-    def attempt(self, mutant, make):
-        """Return (how a mutant ended, the test that failed, seconds)."""
+    def attempt(self, mutant, make, names):
+        """Return (how a mutant ended, the test that failed, seconds); names: tests that it has not met, in order."""
         begin = time.process_time()
         try:
             if not self.core.put(mutant, make()):
                 return "no program", None, 0.0
         except SyntaxError:
             return "no program", None, 0.0
-        names, left = [], _TOGETHER
-        for name in self._in_order(mutant):
+        met, left = [], _TOGETHER
+        for name in names:
             if self.seconds[name] < left:
-                names.append(name)
+                met.append(name)
                 left -= self.seconds[name]
-        found = self.suite.fails(names, lambda name: 3.0 + 10 * self.seconds[name])
+        found = self.suite.fails(met, lambda name: 3.0 + 10 * self.seconds[name])
         took = round(time.process_time() - begin, 2)
-        return ("killed", found, took) if found else ("survived", f"{len(names)} tests", took)
+        return ("killed", found, took) if found else ("survived", f"{len(met)} tests", took)
 
     def _in_order(self, mutant):
         """Give tests that run the changed statement: those that found others, then one of each kind, quick first."""

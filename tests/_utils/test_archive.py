@@ -180,11 +180,14 @@ def test_files_of_others_are_refused(tmp_path):
 
 def test_a_newer_format_is_refused(file):
     def newer(header, members):
-        header["version"] = 6
+        header["version"] = files.VERSION + 1
         members["index.bin"] = b"something new"
 
     rewritten(file, newer)
-    assert "a.tsc' was written by a newer triscreen, format 6: this one reads up to 5" in refusal(files.read, file)
+    assert (
+        f"a.tsc' was written by a newer triscreen, format {files.VERSION + 1}: this one reads up to {files.VERSION}"
+        in refusal(files.read, file)
+    )
 
 
 def test_another_kind_is_refused(file):

@@ -16,7 +16,7 @@ nightly = pytest.mark.skipif(not NIGHTLY, reason="for make nightly")
 def made(client, n_shards=5, **more):
     """Return a small problem."""
     X, y = labelled(n=150)
-    return ts.distributed.problem(client, X, y, k=4, n_shards=n_shards, **{"patience": 1.5, "waiting": 20.0, **more})
+    return ts.distributed.problem(client, X, y, k=4, n_shards=n_shards, **{"patience": 1.5, "waiting": 120.0, **more})
 
 
 def walked(problem, **more):

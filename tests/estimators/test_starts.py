@@ -148,6 +148,8 @@ def test_a_table_calls_every_kind_of_array_an_array():
     assert all(name_of(start) == name for name, starts in named.items() for start in starts)
 
 
+# Whether that pair still pulls at the prior, or nothing does, hangs on how a processor rounds.
+@pytest.mark.filterwarnings("ignore:the prior is pulled nowhere:triscreen.errors.DegenerateProblemWarning")
 @pytest.mark.parametrize("eps", [1e-8, 1e-16, 1e-30])
 def test_one_pair_of_almost_equal_points_does_not_blow_up_the_scale(eps):
     """Only an enormous scale would give the first comparison a margin of 1, and nothing could be solved there."""

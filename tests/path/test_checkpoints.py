@@ -33,6 +33,7 @@ def same(a, b):
         assert (getattr(a, name) == getattr(b, name)).all(), name
     for t in range(len(a)):
         assert (a.M(t) == b.M(t)).all()
+        assert a._rows[t].changes == b._rows[t].changes
 
 
 @pytest.mark.thinned(3)

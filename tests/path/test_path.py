@@ -237,15 +237,20 @@ def test_a_guarantee_holds_for_every_lambda(cone, gamma, eps):
     path = ts.solve_path(case.problem, guarantee=eps, tol=1e-5)
     assert path.stopped_by in ("loss settled", "lambda_min", "loss is zero")
     assert (np.diff(path.lambdas) < 0).all()
-    worst = 0.0
+    worst = together = 0
     for lam in np.geomspace(path.lambdas[-1], path.lambdas[0], 300):
         sol = path.at(lam)
         assert sol.rel_gap <= eps
         worst = max(worst, sol.rel_gap)
-        if lam > 0:
-            certificate = case.problem.certificate(sol.M, lam)
+        certificate = case.problem.certificate(sol.M, lam)
+        if sol.stopped_by == "mixture":
+            together += 1
+            assert sol.primal - sol.gap - 1e-9 * sol.primal <= certificate.primal <= sol.primal * (1 + 1e-9)
+            assert sol.passes == 0
+        else:
             assert certificate.primal == pytest.approx(sol.primal, rel=1e-9)
-            assert certificate.gap <= eps * certificate.primal  # of the alphas from its margins at lam
+        assert certificate.gap <= eps * certificate.primal  # of the alphas from its margins at lam
+    assert together > 10
     assert worst > 0.2 * eps  # no denser than needed
     dense = ts.solve_path(case.problem, [path.lambdas[len(path) // 2]], tol=1e-6)
     assert path.at(dense.lambdas[0]).primal >= dense.primals[0] - dense.gaps[0]

@@ -14,14 +14,22 @@ from sklearn.datasets import load_iris
 import triscreen as ts
 from triscreen.report import gather, write_report, write_suspects
 
-webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("selenium.webdriver")
+from selenium.common.exceptions import (
+    JavascriptException,
+    NoSuchElementException,
+    TimeoutException,
+    WebDriverException,
+)
+from urllib3.exceptions import ReadTimeoutError
+
+from browsing import Browser, twice
+
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 if not (CHROMIUM and DRIVER):
     pytest.skip("no browser: install Debian's chromium and chromium-driver", allow_module_level=True)
 
 PANELS = ["points", "alike", "spectrum", "features", "gaps", "decided", "dynamic", "ranges", "errors", "loss", "work"]
-QUIET = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 # Everything that a panel draws, in pixels; plotly.js is asked for it only through the page itself.
 DRAWN = """
 const drawn = (c) => Array.from(c.querySelectorAll(".cartesianlayer g path:not(.crisp), .cartesianlayer image"))
@@ -45,18 +53,9 @@ def page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(page):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in [*QUIET, f"--user-data-dir={page.parent / 'profile'}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.set_window_size(1280, 900)
-    driver.set_script_timeout(120)  # a browser on a busy machine has its time
-    driver.set_page_load_timeout(120)
-    driver.get(page.as_uri())
-    yield driver
-    driver.quit()
+    opened = Browser(CHROMIUM, DRIVER, page.parent, page)
+    yield opened
+    opened.end()
 
 
 def drawn(browser):
@@ -64,11 +63,13 @@ def drawn(browser):
 
 
 def move(browser, value):
-    """Move the slider; what is drawn in the next frame is drawn, if there is one within a second."""
-    browser.execute_async_script(
-        "const done = arguments[1], s = document.getElementById('lambda'); s.value = arguments[0];"
-        "s.dispatchEvent(new Event('input'));"
-        "setTimeout(done, 1000); requestAnimationFrame(() => requestAnimationFrame(done))", value)  # fmt: skip
+    """Move the slider, and wait until the page says that it has drawn everything there."""
+    browser.execute_script(
+        "const s = document.getElementById('lambda'); s.value = arguments[0]; s.dispatchEvent(new Event('input'));",
+        value,
+    )
+    said = until(lambda: browser.find_element("id", "now").text, lambda text: f"({value + 1} of " in text)
+    assert f"({value + 1} of " in said
 
 
 def until(looked, good):
@@ -79,6 +80,7 @@ def until(looked, good):
     return seen
 
 
+@twice
 def test_the_slider_moves_every_panel(browser):
     move(browser, 1)
     before, said = (
@@ -94,6 +96,7 @@ def test_the_slider_moves_every_panel(browser):
     assert "relative gap" in said
 
 
+@twice
 def test_keys_buttons_themes_and_no_error(browser):
     slider = browser.find_element("id", "lambda")
     browser.find_element("id", "best").click()
@@ -126,6 +129,7 @@ def test_keys_buttons_themes_and_no_error(browser):
 
 
 @pytest.mark.parametrize("width", [400, 1280])
+@twice
 def test_nothing_is_printed_over_anything_and_the_slider_has_one_line(browser, page, width):
     """Texts of a chart, in its axes, titles and legend: no two of them share a spot."""
     spots = """
@@ -165,6 +169,7 @@ def test_nothing_is_printed_over_anything_and_the_slider_has_one_line(browser, p
         browser.set_window_size(1280, 900)
 
 
+@twice
 def test_a_page_of_comparisons_shows_its_panels(browser, tmp_path_factory):
     rng = np.random.default_rng(0)
     X, rows = rng.normal(size=(60, 4)), np.array([rng.choice(60, 3, replace=False) for _ in range(400)])
@@ -192,6 +197,7 @@ def test_a_page_of_comparisons_shows_its_panels(browser, tmp_path_factory):
     assert file.stat().st_size < 6e6
 
 
+@twice
 def test_texts_and_tables_have_what_the_facts_have(browser, page):
     facts = ts.load(page.parent / "saved").facts
     browser.get(page.as_uri())
@@ -203,6 +209,7 @@ def test_texts_and_tables_have_what_the_facts_have(browser, page):
     assert round(sum(counts[::4]) / facts.n_test + facts.errors.min(), 9) == 1  # three classes: the diagonal
 
 
+@twice
 def test_neighbours_of_the_same_class_are_those_of_the_facts(browser, page):
     facts = ts.load(page.parent / "saved").facts
     browser.get(page.as_uri())
@@ -221,12 +228,14 @@ def test_neighbours_of_the_same_class_are_those_of_the_facts(browser, page):
     assert off(until(lambda: browser.execute_script(bars), lambda heights: off(heights) < 0.01)) < 0.01
 
 
+@twice
 def test_python_follows_the_slider_and_can_be_copied(browser, page):
     browser.get(page.as_uri())
     frames = json.loads(browser.execute_script("return document.getElementById('data').textContent"))["frames"]
     for place in (1, 4):
         move(browser, place)
         assert f"path.components({frames[place]}).T" in browser.find_element("id", "python").text
+    browser.execute_script("window.setTimeout = () => 0")  # what the button says stays there
     button = browser.find_element("css selector", ".copy[data-of=python]")
     button.click()
     assert until(lambda: button.text, lambda text: text != "Copy") in ("Copied", "Selected")
@@ -234,6 +243,7 @@ def test_python_follows_the_slider_and_can_be_copied(browser, page):
     assert chosen.strip() == browser.find_element("id", "python").text.strip()
 
 
+@twice
 def test_suspects_are_saved_as_csv(browser, page):
     browser.get(page.as_uri())
     # What a click would save, taken where the page makes a file of it: reading a blob back may take a browser for ever.
@@ -248,6 +258,7 @@ def test_suspects_are_saved_as_csv(browser, page):
     assert seen == (page.parent / "suspects.csv").read_text(encoding="utf-8")
 
 
+@twice
 def test_many_classes_and_many_decades_fit(browser, tmp_path_factory):
     """A few colours with a legend, at most some six ticks, and axes' titles beside each other, also on a telephone."""
     rng = np.random.default_rng(0)
@@ -299,6 +310,7 @@ def shows(browser, script, place, wanted):
     assert sorted(found) == sorted(wanted)
 
 
+@twice
 def test_names_from_the_data_are_no_markup(browser, tmp_path_factory):
     """Labels, features and the source are shown as they are, and nothing in them is run or drawn bold."""
     X, y = load_iris(return_X_y=True)
@@ -321,3 +333,49 @@ def test_names_from_the_data_are_no_markup(browser, tmp_path_factory):
     move(browser, 2)
     shows(browser, texts, "#features .ytick text", names)
     assert browser.execute_script("return window.bad === undefined")
+
+
+class Patient:
+    """Stands for a browser, and counts how often it was replaced."""
+
+    restarts = 0
+
+    def restart(self):
+        self.restarts += 1
+
+
+@pytest.mark.parametrize(
+    "error", [TimeoutException("script timeout"), WebDriverException("tab crashed"), ReadTimeoutError(None, "/", "no")]
+)
+def test_a_browser_that_does_not_answer_is_replaced_once(error):
+    runs = []
+
+    @twice
+    def fails(browser, times):
+        runs.append(browser)
+        if len(runs) <= times:
+            raise error
+
+    browser = Patient()
+    with pytest.warns(UserWarning, match="did not answer"):
+        fails(browser=browser, times=1)
+    assert (len(runs), browser.restarts) == (2, 1)
+    runs.clear()
+    with pytest.warns(UserWarning, match="did not answer"), pytest.raises(type(error)):
+        fails(browser=browser, times=2)
+    assert (len(runs), browser.restarts) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "error", [AssertionError("wrong"), JavascriptException("x is not defined"), NoSuchElementException("#now")]
+)
+def test_what_is_wrong_with_a_page_is_never_tried_again(error):
+    browser = Patient()
+
+    @twice
+    def fails(browser):
+        raise error
+
+    with pytest.raises(type(error)):
+        fails(browser=browser)
+    assert browser.restarts == 0

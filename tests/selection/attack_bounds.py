@@ -1,4 +1,4 @@
-"""Balls, decided comparisons and decided predictions of random paths, beside far more accurate optima.
+"""Balls, gaps, decided comparisons and decided predictions of random paths, beside far more accurate optima.
 
 A decision is wrong if the optimum at some lambda of its interval is on the other side by more than |H| times its own
 certified radius; *hard* if what the rule sees of it in the ball at one end of its interval is within 1 % of |H| times
@@ -13,6 +13,7 @@ import numpy as np
 
 import triscreen as ts
 from held_out import some_data, some_problem, votes
+from triscreen.path.joint import joint
 from triscreen.problem.units import METRIC
 
 RANDOM, HARD = 1500, 1500
@@ -48,6 +49,11 @@ def attack(seed, counts):
             counts["balls"] += 1
             if np.linalg.norm(exact.M - ball.center) > (ball.radius + away) * (1 + 1e-12):
                 _count(counts, "wrong", 1, f"ball at lam={lam!r}, seed {seed}")
+            both = joint(*path._rows[t : t + 2])
+            mixed = problem.certificate(path._metric(both.factor_at(lam)), lam)
+            counts["gaps of mixtures"] += 1
+            if mixed.primal - exact.primal > both.gap_at(lam) + mixed.rounding + 1e-12 * abs(mixed.primal):
+                _count(counts, "wrong", 1, f"gap of a mixture at lam={lam!r}, seed {seed}")
             near = end if t == place else None
             _comparisons(exact, away, near, points, rows, compared.outcomes[t], counts, f"comparison, seed {seed}")
             found, clear = votes(exact.M, X, y, X_val, k)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from triscreen.problem.rounding import U
 from triscreen.selection.stretches import Interval, Run, Seen
 
 PLAIN = SimpleNamespace(prior=None, basis=None)
@@ -110,3 +111,52 @@ def test_diagonal_centres_are_matrices():
     np.testing.assert_array_equal(seen.centers[0], np.diag([1.0, -2.0]))
     assert seen.sizes[0] == pytest.approx(np.sqrt(5))
     assert seen.traces == pytest.approx([np.sqrt(5), 3.5])
+
+
+def test_what_an_interval_is_off_by_is_no_less_than_it_is():
+    """Rounding of the radii, of the sizes of centres, and of distances, with nothing else in the way."""
+    centers = np.array([3 * np.eye(2), 4 * np.eye(2)])
+    seen = Seen(PLAIN, centers, [0.0, 0.0], [0.0, 0.0], [0.0])
+    sizes = np.array([3.0, 4.0]) * np.sqrt(2)
+    assert seen.offs == pytest.approx(128 * 2 * U * sizes, rel=1e-6, abs=0)
+    found, c = Interval.between(None, seen, 0), 4 / 3
+    more = 128 * 2 * U * sizes[1] / c
+    assert found.balls[3:] == pytest.approx((seen.offs[0] + more, seen.offs[1] / c + more), rel=1e-6, abs=0)
+    assert found.radius == pytest.approx(seen.offs[0] + more, rel=1e-6, abs=0)
+    assert found.relative >= (64 * 2 + 128) * U
+    assert found.trace > 6.0
+    assert Run(None, seen).tube(0, 1) == pytest.approx(
+        seen.offs[1] + 16 * U * (sizes[0] + sizes[1] + sizes[1]), rel=1e-6, abs=0
+    )
+    wide = Interval.between(None, Seen(PLAIN, centers, [0.0, 0.0], [1.0, 1.0], [0.0]), 0)
+    assert min(wide.balls[:2]) > 1.0 / c**2
+    assert wide.balls[0] > 1.0
+    assert wide.radius > 1.0 + wide.balls[3]
+    above = Seen(PLAIN, centers, [0.0, 0.0], [1.0, 1.0], [5.0])
+    assert 5.0 < above.ks[0] < 5.0 + 1e-9
+    assert 5.0 / c < Interval.between(None, above, 0).balls[2] < 5.0 / c + 1e-9
+
+
+@pytest.mark.parametrize("size", [0.1, 10.0])
+def test_centres_that_point_elsewhere_have_no_scale(size):
+    """<Q1, Q2> of no more than a thousandth of |Q1| |Q2|."""
+    for share, scaled in ((0.9e-3, False), (1.1e-3, True), (-0.5, False)):
+        one, two = np.diag([size, 0.0]), np.diag([share, np.sqrt(1 - share * share)])
+        found = Interval.between(None, Seen(PLAIN, np.array([one, two]), [0, 0], [1, 1], [1]), 0)
+        assert found.scale == pytest.approx(share / size if scaled else 1.0)
+    nothing = np.zeros((2, 2))
+    assert Interval.between(None, Seen(PLAIN, np.array([nothing, one]), [0, 0], [1, 1], [1]), 0).scale == 1.0
+
+
+def test_neighbours_have_the_ball_between_them_and_others_the_tube():
+    centers, doubts, squares, ks = made_up(1)
+    run = Run("points", Seen(PLAIN, centers, doubts, squares, ks))
+    near, far = run.interval(2, 3), run.interval(2, 4)
+    own = Interval.between("points", run._seen, 2)
+    assert near.balls == own.balls
+    np.testing.assert_array_equal(near.ends, centers[2:4])
+    tube = run.tube(2, 4)
+    c = far.scale
+    np.testing.assert_array_equal(far.ends, centers[[2, 4]])
+    assert far.balls[:3] == pytest.approx((tube**2, tube**2 / c**2, 2 * tube**2 / c))
+    assert max(far.balls[3:]) < 1e-10

@@ -42,7 +42,9 @@ def same_lists(got, want):
 
 
 def use_cells(monkeypatch, size):
+    """Let cells have so many points; None: all pairs are measured, without cells."""
     monkeypatch.setattr("triscreen.triplets.neighbours.cell_size", lambda axes: size)
+    monkeypatch.setattr("triscreen.triplets.neighbours._FEW", 0 if size else np.inf)
 
 
 def use_axes(monkeypatch, cut):
@@ -64,7 +66,7 @@ def whole_squares(X):
 
 
 @pytest.mark.parametrize("cut", [None, 1])
-@pytest.mark.parametrize("size", [4, 512])
+@pytest.mark.parametrize("size", [4, 512, None])
 @pytest.mark.parametrize(("high", "dim", "k"), [(2, 1, 3), (3, 2, 5), (2, 6, 4), (50, 3, 7), (1_000_000, 2, 4)])
 def test_whole_numbers_are_exact_with_all_their_ties(monkeypatch, high, dim, k, size, cut):
     use_cells(monkeypatch, size)
@@ -81,20 +83,25 @@ def test_equal_points_are_neighbours_by_number(monkeypatch):
     assert same_lists(nearest(np.full((200, 3), 0.1), y, 5, Threads(1)), plain_nearest(np.zeros((200, 1)), y, 5))
 
 
-def test_a_class_of_one_point_and_k_beyond_a_class():
+@pytest.mark.parametrize("size", [4, None])
+def test_a_class_of_one_point_and_k_beyond_a_class(monkeypatch, size):
+    use_cells(monkeypatch, size)
     X, y = np.arange(12.0)[:, None] ** 2, np.array([0] * 8 + [1] * 3 + [2])
     for k in (1, 2, 5, 11, 100):
         assert same_lists(nearest(X, y, k, Threads(1)), plain_nearest(X, y, k))
 
 
+@pytest.mark.parametrize("size", [128, None])
 @pytest.mark.parametrize("k", [30, 32, 33, 100, 250])
-def test_long_lists(k):
+def test_long_lists(monkeypatch, k, size):
+    use_cells(monkeypatch, size)
     rng = np.random.default_rng(k)
     X, y = rng.integers(0, 30, (400, 2)), labels(rng, 400, 2)
     assert same_lists(nearest(X, y, k, Threads(1)), plain_nearest(X, y, k))
 
 
-def test_hundreds_of_small_classes_share_cells():
+def test_hundreds_of_small_classes_share_cells(monkeypatch):
+    use_cells(monkeypatch, 128)
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(900, 3)).round(1), labels(rng, 900, 400)
     assert same_lists(nearest(X, y, 6, Threads(2)), plain_nearest(X, y, 6))
@@ -161,7 +168,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("cut", [None, 2])
-@pytest.mark.parametrize(("n", "d", "size"), [(500, 3, 32), (260, 40, 512), (130, 200, 64)])
+@pytest.mark.parametrize(("n", "d", "size"), [(500, 3, 32), (260, 40, 512), (130, 200, 64), (200, 7, None)])
 @pytest.mark.parametrize("case", CASES)
 def test_neighbours_are_those_of_the_plain_loop(monkeypatch, case, n, d, size, cut):
     use_cells(monkeypatch, size)
@@ -193,13 +200,14 @@ def test_the_result_depends_neither_on_threads_nor_on_cells(monkeypatch, cut):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(1500, 12)).round(1), labels(rng, 1500, 3)
     want = nearest(X, y, 7, Threads(1))
-    for size in (5, 64, 2000):
+    for size in (5, 64, 2000, None):
         use_cells(monkeypatch, size)
         for n_jobs in (1, 2, 5):
             assert same_lists(nearest(X, y, 7, Threads(n_jobs)), want)
 
 
 def test_points_that_are_too_large_to_be_copied(monkeypatch):
+    use_cells(monkeypatch, 128)
     monkeypatch.setattr("triscreen.triplets._cells._COPY", 0)
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(300, 4)), labels(rng, 300, 2)
@@ -238,9 +246,11 @@ def test_handwritten_digits_by_their_principal_axes():
 # -- other ways to ask ---------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [128, None])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("n", "asking", "k"), [(1, 5, 3), (40, 1, 3), (700, 300, 9)])
-def test_queries_and_squared_distances(dtype, n, asking, k):
+def test_queries_and_squared_distances(monkeypatch, dtype, n, asking, k, size):
+    use_cells(monkeypatch, size)
     rng = np.random.default_rng(n)
     X, Q = rng.normal(size=(n, 6)).round(1).astype(dtype), rng.normal(size=(asking, 6)).round(1).astype(dtype)
     numbers, squares = k_nearest(X, k, Threads(2), Q)
@@ -249,7 +259,9 @@ def test_queries_and_squared_distances(dtype, n, asking, k):
     assert np.array_equal(squares, want[1])
 
 
-def test_a_point_is_not_its_own_neighbour():
+@pytest.mark.parametrize("size", [16, None])
+def test_a_point_is_not_its_own_neighbour(monkeypatch, size):
+    use_cells(monkeypatch, size)
     X = np.repeat(np.random.default_rng(0).normal(size=(60, 3)), 2, axis=0)
     numbers, squares = k_nearest(X, 2, Threads(1))
     want = first_k(plain_squares(X, X), ~np.eye(120, dtype=bool), 2)
@@ -257,7 +269,9 @@ def test_a_point_is_not_its_own_neighbour():
     assert np.array_equal(squares, want[1])
 
 
-def test_queries_with_classes_some_of_which_no_point_has():
+@pytest.mark.parametrize("size", [64, None])
+def test_queries_with_classes_some_of_which_no_point_has(monkeypatch, size):
+    use_cells(monkeypatch, size)
     rng = np.random.default_rng(5)
     X, Q = rng.normal(size=(300, 4)), rng.normal(size=(80, 4))
     codes, asking = 2 * rng.integers(0, 3, 300), rng.integers(0, 8, 80)
@@ -267,6 +281,16 @@ def test_queries_with_classes_some_of_which_no_point_has():
         want = first_k(plain_squares(Q, X), wanted, 6)
         assert np.array_equal(numbers, want[0])
         assert np.array_equal(squares, want[1])
+
+
+@pytest.mark.parametrize("size", [128, None])
+def test_points_so_far_apart_that_squares_overflow(monkeypatch, size):
+    use_cells(monkeypatch, size)
+    X = np.array([[0.0], [1e200], [-1e200], [1.0], [1e199]])
+    numbers, squares = k_nearest(X, 3, Threads(1))
+    assert np.isinf(squares[1]).all()
+    assert numbers[1].tolist() == [0, 2, 3]
+    assert numbers[0].tolist() == [3, 1, 2]
 
 
 def test_progress_rises_to_all(monkeypatch):

@@ -56,6 +56,7 @@ def asked(monkeypatch):
     monkeypatch.setattr(neighbours._Search, "run", watched)
     monkeypatch.setattr(neighbours._Search, "_ask", count)
     monkeypatch.setattr(neighbours, "cell_size", lambda axes: 16)
+    monkeypatch.setattr(neighbours, "_FEW", 0)
     monkeypatch.setattr(sketch, "_PATIENCE", 1e-9)
     monkeypatch.setattr(sketch, "_WARM", 64)
     return found

@@ -154,3 +154,19 @@ def test_bad_regions_are_refused():
     for center, radius, words in (*bad, (np.full((3, 3), np.inf), 1.0, "finite")):
         with pytest.raises(ts.InputError, match=words):
             margins_in(points, center, radius)
+
+
+def test_a_margin_that_is_zero_at_one_end_is_not_proven():
+    """One feature, <H, M> = 3 m: at an end whose ball reaches 0 exactly nothing is nearer."""
+    points = [[0.0], [1.0], [2.0]]
+    for squares, told in (((4.0, 1.0), 0), ((1.0, 4.0), 0), ((3.99, 1.0), 1), ((4.1, 4.1), 0), ((0.0, 0.0), 1)):
+        assert nearer_between(points, ([2.0], [2.0]), squares, 2.0) == told
+        assert nearer_between([points[0], points[2], points[1]], ([2.0], [2.0]), squares, 2.0) == -told
+    assert nearer_between(points, ([2.0], [0.0]), (0.0, 0.0), 0.0) == 0
+    assert nearer_between(points, ([0.0], [2.0]), (0.0, 0.0), 0.0) == 0
+    assert nearer_between(points, ([2.0], [-2.0]), (0.0, 0.0), 0.0) == 0
+    assert nearer_between(points, ([-2.0], [2.0]), (0.0, 0.0), 0.0) == 0
+    assert nearer_between(points, ([2.0], [2.0]), (1.0, 1.0), 14.0) == 0  # C = -2 sqrt(A B): it touches zero between
+    assert nearer_between(points, ([2.0], [2.0]), (1.0, 1.0), 13.99) == 1
+    assert nearer_between(points, ([2.0], [2.0]), (1.0, 1.0), 0.0, off=1.0) == 0
+    assert nearer_between(points, ([2.0], [2.0]), (1.0, 1.0), 0.0, off=0.99) == 1

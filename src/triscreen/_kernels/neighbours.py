@@ -410,3 +410,38 @@ def finish(heap, ids, counts, kind, numbers, values):
         for last in range(count - 1, -1, -1):
             numbers[r, last], values[r, last] = ids[top], heap[top]
             _sink(heap, ids, top, last, heap[top + last], ids[top + last])
+
+
+@compiled()
+def compare_all(queries, asking, columns, codes, alone, widths, found, squares):
+    """Write the nearest points of every query, of its class and of others, by measuring all of them.
+
+    ``columns`` (d, n): the points, feature by feature, so that `measured` vectorises over points and stays what it is.
+    ``alone``: the queries are the points, and none is its own neighbour. ``found``, ``squares``: two arrays each.
+    """
+    row, counts, limits = np.empty(codes.size), np.empty(2, np.int64), np.empty(2)
+    for q in range(len(queries)):
+        row[:] = 0.0
+        for c in range(_U(len(columns))):
+            place, column = np.float64(queries[q, c]), columns[c]
+            for j in range(_U(row.size)):
+                t = place - np.float64(column[j])
+                row[j] += t * t
+        for kind in range(2):  # nothing is "at least" NaN: whatever comes is taken until a list is full
+            counts[kind], limits[kind] = 0, np.nan if widths[kind] > 0 else -1.0
+        for j in range(row.size):
+            value, kind = row[j], 0 if codes[j] == asking[q] else 1
+            if value >= limits[kind] or (alone and j == q):
+                continue
+            numbers, values, count, size = found[kind][q], squares[kind][q], counts[kind], widths[kind]
+            to = min(count, size - 1)
+            while to > 0 and values[to - 1] > value:
+                numbers[to], values[to] = numbers[to - 1], values[to - 1]
+                to -= 1
+            numbers[to], values[to] = j, value
+            counts[kind] = min(count + 1, size)
+            if counts[kind] == size:
+                limits[kind] = values[size - 1]
+        for kind in range(2):
+            found[kind][q, counts[kind] :] = -1
+            squares[kind][q, counts[kind] :] = np.inf

@@ -2,7 +2,7 @@
 
 A file is a zip archive. Its first member, ``header.json``, is
 
-    {"format": "triscreen", "version": 5, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
+    {"format": "triscreen", "version": 6, "kind": ..., "meta": {...}, "arrays": {name: {"dtype": ..., "shape": [...]}}}
 
 and each array follows as ``name.npy``, so ``np.load(file)[name]`` reads it without triscreen. JSON has no infinity and
 no NaN: such a float is the object {"$float": "inf"}, "-inf" or "nan"; keys that begin with $ are kept for rules like
@@ -12,7 +12,7 @@ than the file, and sizes are compared before anything is read. Nothing is ever p
 
 Version 1 is the same but for checkpoints, whose entries were bound to nothing (`triscreen._utils.checkpoint`); version
 2 knew no priors, which paths and solutions have from 3 on; paths have a recipe from 4 on; 5 has classifiers, and steps
-of scikit-learn in pipelines. All are read for ever.
+of scikit-learn in pipelines; 6 knows what changes from one lambda to the next. All are read for ever.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from triscreen.errors import InputError
 
 __all__ = ["fingerprint", "read", "replacing", "target", "write"]
 
-VERSION = 5
+VERSION = 6
 _HEADER = "header.json"
 _LONGEST_HEADER = 2**28  # bytes
 _LONGEST_NPY_HEADER = 2**16

@@ -35,8 +35,14 @@ def begun(function, *arguments, **named):
 
 
 def on_loop(client, coroutine):
-    """Return the future of a coroutine of Dask's, on the loop of a client."""
-    return asyncio.run_coroutine_threadsafe(coroutine, client.loop.asyncio_loop)
+    """Return the future of a coroutine of Dask's, on the loop of a client; one that fails where the loop is over."""
+    try:
+        return asyncio.run_coroutine_threadsafe(coroutine, client.loop.asyncio_loop)
+    except RuntimeError as err:  # its client was closed by somebody else, a moment ago
+        coroutine.close()
+        answer = concurrent.futures.Future()
+        answer.set_exception(err)
+        return answer
 
 
 def outcome(answer, seconds):

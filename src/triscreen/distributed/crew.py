@@ -168,7 +168,7 @@ class Crew:
         """
         if worker is None:
             worker = min(self.threads, key=self.threads.get, default=None)
-        mine = sum(home == worker for home in self._homes.values()) or -(-count // max(1, len(self.threads)))
+        mine = sum(home == worker for home in tuple(self._homes.values())) or -(-count // max(1, len(self.threads)))
         return max(1, self.threads.get(worker, 1) // max(1, min(mine, count)))
 
     def _tell(self):

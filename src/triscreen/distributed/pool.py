@@ -20,13 +20,20 @@ import queue
 import time
 import uuid
 from collections import Counter, deque
+from concurrent.futures import wait
 from dataclasses import dataclass, field
-from importlib import import_module
 
 from triscreen._utils.threads import check_time
-from triscreen.distributed.asking import NoAnswer, on_loop, outcome
+from triscreen.distributed.asking import NoAnswer, begun, on_loop, outcome
+from triscreen.distributed.attempting import attempt, version_here
 from triscreen.distributed.crew import Crew
-from triscreen.distributed.workers import check_workers, memory_limits, versions_on
+from triscreen.distributed.workers import (
+    check_workers,
+    memory_limits,
+    name_of,
+    versions_on,
+    warn_of_differences,
+)
 from triscreen.errors import ClusterError, InputError, OutOfTime
 
 _log = logging.getLogger(__name__)
@@ -67,6 +74,7 @@ class Cluster:
         self.client, self.patience = client, patience
         self.crew = Crew(client, patience, waiting)
         self._served = []  # plans
+        self._kinds = {}  # name -> what workers are of which bits depend
         self._usual = {}  # title -> seconds that such a task took, at most, of late
 
     @property
@@ -97,7 +105,17 @@ class Cluster:
             raise ClusterError(f"none of the {len(missing)} workers has answered for {longest:.0f} s")
         for worker in missing:
             self.crew.was_silent(worker)
-        check_workers(found)
+        self._kinds.update(check_workers(found))
+
+    def kinds(self):
+        """Return names of what workers are, as far as it is known."""
+        return tuple(self._kinds)
+
+    def is_of(self, kind):
+        """Remember what a worker is that nobody knew, one that came late: its bits may be others."""
+        if name_of(kind) not in self._kinds:
+            self._kinds[name_of(kind)] = kind
+            warn_of_differences(self._kinds.values())
 
     def check_memory(self, what, kept, working):
         """Refuse workers that have too little memory, in one sentence.
@@ -114,7 +132,9 @@ class Cluster:
         threads = self.crew.threads
         share = -(-len(kept) // len(threads))
         most = sum(sorted(kept)[-share:]) if kept else 0.0
-        for worker, limit in sorted(memory_limits(self.client, list(threads), self.patience).items()):
+        for worker, limit in sorted(
+            memory_limits(self.client, list(threads), max(self.patience, self.crew.waiting)).items()
+        ):
             needed = most + working * max(1, min(threads[worker], share))
             _log.info("%s: about %.3g GB on %s, of %.3g GB", what, needed / 1e9, worker, limit / 1e9)
             if limit and needed > 0.8 * limit:
@@ -140,6 +160,23 @@ class Cluster:
             with contextlib.suppress(NoAnswer, OutOfTime):
                 if one is not None:
                     outcome(one, end - time.monotonic())
+
+    def computed(self, collection):
+        """Return what Dask holds, or makes: on the workers of this client, who may have it already.
+
+        Dask itself would wait for ever where there are none.
+        """
+        future = self.client.compute(collection)
+        coming = begun(future.result)
+        self.crew.start_again()
+        try:
+            while not wait([coming], timeout=_TICK).done:
+                check_time()
+                self.crew.look()
+                self.crew.is_there()
+            return coming.result()
+        finally:
+            future.release()
 
     def map(self, title, function, jobs, places=None, arrived=None, long=False):
         """Return ``function(*job, n_jobs=...)`` of every job, each computed by some worker.
@@ -264,7 +301,8 @@ class _Round:
                     self.function,
                     [self.jobs[number] for number in task.numbers],
                     n_jobs,
-                    _version(),
+                    version_here(),
+                    self.cluster.kinds(),
                     key=f"triscreen_{self.title}-{uuid.uuid4().hex}",  # words of eight letters Dask may take for a hash
                     workers=None if worker is None else [worker],
                     allow_other_workers=worker is not None,
@@ -338,8 +376,10 @@ class _Round:
         return {future: found.get(i) or _Lost() for i, future in enumerate(wanted)}
 
     def _take(self, task, answer, arrived):
-        future, (worker, found) = answer
+        future, (worker, kind, found) = answer
         self.crew.spoke(worker)
+        if kind is not None:
+            self.cluster.is_of(kind)
         self._stray(worker, task)
         self.cluster.took(self.title, time.monotonic() - task.copies.pop(future)[1])
         bad = {}
@@ -457,25 +497,3 @@ class _Lost:
 async def _gathered(client, futures):
     """Return {number: answer} of those that can be had."""
     return await client.gather(dict(enumerate(futures)), errors="skip", asynchronous=True)
-
-
-def _version():
-    return import_module("triscreen").__version__
-
-
-def attempt(function, jobs, n_jobs, version):
-    """Do some jobs on a worker; return (the worker, [whether it went well, the answer or what was raised])."""
-    from distributed import get_worker
-
-    worker = get_worker().address
-    if _version() != version:  # one that came later
-        told = InputError(f"the worker {worker} has triscreen {_version()}: it must have {version}")
-        return worker, [(False, told)] * len(jobs)
-    return worker, [_attempted(function, arguments, n_jobs) for arguments in jobs]
-
-
-def _attempted(function, arguments, n_jobs):
-    try:
-        return True, function(*arguments, n_jobs=n_jobs)
-    except Exception as err:
-        return False, err

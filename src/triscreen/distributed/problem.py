@@ -21,7 +21,7 @@ from triscreen.distributed.here import Here
 from triscreen.distributed.neighbours import nearest_on, size_of
 from triscreen.distributed.order import near_to_each_other
 from triscreen.distributed.plan import LIST_AT_MOST, make_plan
-from triscreen.distributed.shards import perform
+from triscreen.distributed.shards import POINT, perform
 from triscreen.distributed.source import open_source
 from triscreen.distributed.store import keep
 from triscreen.distributed.triplets import ShardedTriplets
@@ -39,8 +39,9 @@ from triscreen.triplets.labelled import KINDS
 _log = logging.getLogger(__name__)
 # Pairs of a shard, about: few enough for several shards a worker, so many that a round trip is nothing beside a pass.
 _PAIRS, _MOST = 1 << 20, 256
-# Bytes of a shard for each of its pairs, and as many while it works; copies of its points then; blocks of all pairs.
-_PAIR_BYTES, _COPIES, _BLOCK_BYTES = 60, 3, 1 << 27
+# Bytes of a shard for each of its pairs, and as many while it works; copies of its points that are kept, with what is
+# left of it after steps, and more of them while it works; blocks of all pairs.
+_PAIR_BYTES, _KEPT, _COPIES, _BLOCK_BYTES = 60, 3, 3, 1 << 27
 
 
 class ShardedProblem(Problem):
@@ -231,7 +232,7 @@ def prepare(
     k, n_shards = as_count(k, "k"), as_count(n_shards, "n_shards", none="a number that fits the data")
     if comparisons is not None and y is not None:
         raise InputError("comparisons is given: pass either it or y")
-    source, alive = open_source(X, y, folder, comparisons is None, getattr(pool, "client", None))
+    source, alive = open_source(X, y, folder, comparisons is None, pool)
     kind = "given" if comparisons is not None else triplets
     tables = _given_tables(comparisons, weights, len(source)) if kind == "given" else _own_weights(weights, len(source))
     n_shards = n_shards or _count_shards(kind, len(source), k, tables)
@@ -284,7 +285,7 @@ def _check_memory(pool, kind, source, n_shards, tables):
     n, dim = len(source), source.dim
     if kind == "all":
         points = 8.0 * n * dim
-        pool.check_memory("shards", [LIST_AT_MOST / n_shards] * n_shards, 3 * points + _BLOCK_BYTES)
+        pool.check_memory("shards", [2 * LIST_AT_MOST / n_shards] * n_shards, 3 * points + _BLOCK_BYTES)
         return
     kept, working = [], 0.0
     bounds = chunk_bounds(len(tables["rows" if kind == "given" else "order"]), n_shards)
@@ -295,7 +296,7 @@ def _check_memory(pool, kind, source, n_shards, tables):
             anchors = tables["order"][start:stop]
             near = np.concatenate([tables[name][anchors].ravel() for name in ("same", "other")])
             points, pairs = len(np.unique(np.concatenate([anchors, near]))), int((near >= 0).sum())
-        kept.append(8.0 * points * dim + _PAIR_BYTES * pairs)
+        kept.append(8.0 * points * (dim + POINT) * _KEPT + _PAIR_BYTES * pairs)
         working = max(working, 8.0 * points * dim * _COPIES + _PAIR_BYTES * pairs)
     pool.check_memory("shards", kept, working)
 

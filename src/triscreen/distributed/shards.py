@@ -22,7 +22,11 @@ from triscreen.problem.cones import make_cone
 from triscreen.triplets.never_listed import NeverListed
 
 MISSING = "missing"  # what a worker answers that was not told the steps, and needs them
-_DERIVED = 4  # what is left of a shard is kept for so many steps at a time
+# What is left of a shard is kept for so many steps at a time, as long as all that takes no more than so many times the
+# memory of the shard itself; the last two always, since solvers work on a part beside what it is a part of.
+_DERIVED, _ROOM = 4, 2.0
+_PAIR = 24  # bytes of a listed pair: two points and a distance, and some room for more
+POINT = 4  # numbers of a point beside its coordinates: which pairs are its own, and who it is
 _IDLE = 1800.0  # seconds after which a shard that nobody has asked for goes, when another one comes
 
 
@@ -142,6 +146,13 @@ class State:
         if self.triplets.lists_pairs:
             self._last = metric, dist
         return dist
+
+    @property
+    def size(self):
+        """About how many bytes it takes, or fewer where it shares its points."""
+        triplets = self.triplets
+        pairs = _PAIR * triplets.n_pairs if triplets.lists_pairs else 0
+        return pairs + 8 * (triplets.dim + POINT) * triplets.n_points
 
     # -- what tasks ask for -------------------------------------------------------------------------------------------
 
@@ -296,5 +307,10 @@ def _put(plan, shard, names, state):
             if other is not None and now - other.used > _IDLE:
                 _states.pop(old, None)
         derived = [one for one in tuple(_states) if one[:2] == (plan, shard) and one[2]]
-        for one in derived[:-_DERIVED]:
-            _states.pop(one, None)
+        whole = _states.get((plan, shard, ""))
+        left = 0.0 if whole is None else _ROOM * whole.size
+        for place, one in enumerate(reversed(derived)):
+            state = _states.get(one)
+            left -= 0 if state is None else state.size
+            if place >= _DERIVED or (place > 1 and left < 0):
+                _states.pop(one, None)

@@ -14,7 +14,7 @@ import numpy as np
 
 from triscreen._utils.validation import as_labels, as_numbers, as_points, shortened
 from triscreen.distributed.store import keep, mapped
-from triscreen.errors import ClusterError, InputError
+from triscreen.errors import ClusterError, InputError, OutOfTime
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,10 @@ class Source:
         return sum(rows for _, rows in self.files)
 
 
-def open_source(X, y, folder, needs_labels=True, client=None):
+def open_source(X, y, folder, needs_labels=True, pool=None):
     """Return the `Source` of what a user passes as X and y, and what must be kept alive as long as it (or None).
 
-    client: whose workers hold what dask has of it; None: dask decides who computes that.
+    pool: who computes what dask has; arrays and files need nobody.
     """
     if isinstance(X, str | Path):
         if not Path(X).is_dir():
@@ -58,7 +58,7 @@ def open_source(X, y, folder, needs_labels=True, client=None):
         folder = temporary.name
     folder = _made(folder)
     if hasattr(X, "__dask_graph__"):
-        files, labels = _of_dask(X, y, folder, needs_labels, client)
+        files, labels = _of_dask(X, y, folder, needs_labels, pool)
         return _source(folder, files, labels, needs_labels), temporary
     X = as_points(X, narrow=True)
     if needs_labels:
@@ -155,7 +155,7 @@ def _columns(frame, label):
 # -- a dask array or dataframe -----------------------------------------------------------------------------------------
 
 
-def _of_dask(X, y, folder, needs_labels, client):
+def _of_dask(X, y, folder, needs_labels, pool):
     """Write the blocks of rows one after the other."""
     table, files, labels = hasattr(X, "columns"), [], []
     if table and needs_labels and not (isinstance(y, str) and y in X.columns):
@@ -163,7 +163,7 @@ def _of_dask(X, y, folder, needs_labels, client):
     if not table and (X.ndim != 2 or X.numblocks[1] != 1):
         raise InputError(f"X has blocks {X.numblocks}: a dask array must have whole rows, X.rechunk({{1: -1}})")
     for number, block in enumerate(np.ravel(X.to_delayed())):
-        points, own = _computed(block, client, f"block {number} of X"), None
+        points, own = _computed(block, pool, f"block {number} of X"), None
         if table:
             points, own = _columns(points, y if needs_labels else None)
         if len(points):
@@ -171,13 +171,14 @@ def _of_dask(X, y, folder, needs_labels, client):
             labels.append(own)
     if table and needs_labels:
         return files, np.concatenate(labels)
-    return files, _computed(y, client, "y") if hasattr(y, "__dask_graph__") else y
+    return files, _computed(y, pool, "y") if hasattr(y, "__dask_graph__") else y
 
 
-def _computed(collection, client, what):
-    """Return what dask holds, or makes: on the workers of a client, who may have it already."""
+def _computed(collection, pool, what):
     try:
-        return collection.compute() if client is None else client.compute(collection).result()
+        return pool.computed(collection)
+    except (ClusterError, OutOfTime):
+        raise
     except Exception as err:
         why = " ".join(str(err).split()) or type(err).__name__
         raise ClusterError(f"{what} cannot be had of dask: {why:.300}") from err

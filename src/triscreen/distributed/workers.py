@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import time
 import warnings
+from functools import cache
 from importlib import import_module
 
 from triscreen.distributed.asking import NoAnswer, on_loop, outcome
 from triscreen.distributed.asking import ask as asked
 from triscreen.errors import ClusterError, InputError
+
+
+@cache
+def described():
+    """Return what the bits of this process depend on."""
+    import llvmlite.binding as llvm
+    import numba
+    import numpy
+    import scipy
+
+    return {
+        "triscreen": import_module("triscreen").__version__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+        "processor": llvm.get_host_cpu_name(),
+        "flags": " ".join(sorted(name for name, on in llvm.get_host_cpu_features().items() if on)),
+    }
 
 
 def versions_on(client, folder, workers, seconds):
@@ -17,28 +39,17 @@ def versions_on(client, folder, workers, seconds):
     Each is asked by itself: one that has stopped holds up nobody for longer than so many seconds.
     """
 
-    def ask(folder):
+    def ask(folder, version):
         # Sent as it is, not by name: a worker without triscreen can answer, too.
         import importlib
         import os
-        import platform
 
         try:
-            import llvmlite.binding as llvm
-            import numba
-            import numpy
-            import scipy
-
-            found = {
-                "triscreen": importlib.import_module("triscreen").__version__,
-                "numpy": numpy.__version__,
-                "scipy": scipy.__version__,
-                "numba": numba.__version__,
-                "python": platform.python_version(),
-                "processor": llvm.get_host_cpu_name(),
-                "flags": sorted(name for name, on in llvm.get_host_cpu_features().items() if on),
-            }
-        except ImportError as err:
+            found = {"triscreen": importlib.import_module("triscreen").__version__}
+            if found["triscreen"] != version:
+                return found
+            found = importlib.import_module("triscreen.distributed.workers").described()
+        except (ImportError, OSError) as err:  # of a library that it cannot load
             return f"cannot import what it needs ({err}): install triscreen[dask] there"
         try:
             os.listdir(folder)
@@ -50,8 +61,9 @@ def versions_on(client, folder, workers, seconds):
         return found
 
     def answer(worker):
-        return client.run(ask, str(folder), workers=[worker], on_error="return", asynchronous=True)
+        return client.run(ask, str(folder), version, workers=[worker], on_error="return", asynchronous=True)
 
+    version = import_module("triscreen").__version__
     coming = {worker: on_loop(client, answer(worker)) for worker in workers}
     try:
         end = time.monotonic() + seconds
@@ -69,7 +81,7 @@ def _said(coming, seconds, worker):
 
 
 def check_workers(found):
-    """Refuse workers that cannot do the work; warn where bits may differ between them."""
+    """Refuse workers that cannot do the work; warn where bits may differ between them; return {name: kind} of them."""
     version = import_module("triscreen").__version__
     for worker, answer in found.items():
         if not isinstance(answer, dict):
@@ -78,14 +90,22 @@ def check_workers(found):
             raise InputError(
                 f"the worker {worker} has triscreen {answer['triscreen']}: it must have {version}, as this process has"
             )
-    kinds = {tuple(map(str, answer.values())) for answer in found.values()}
-    if len(kinds) > 1:
-        names = ", ".join(
-            name for name in next(iter(found.values())) if len({str(a[name]) for a in found.values()}) > 1
-        )
-        warnings.warn(
-            f"workers differ in {names}: results agree within rounding, not to the bit", UserWarning, stacklevel=4
-        )
+    kinds = {name_of(kind): kind for kind in found.values()}
+    warn_of_differences(kinds.values(), stacklevel=5)
+    return kinds
+
+
+def name_of(kind):
+    """Return a short name of what a worker is (see `described`)."""
+    return hashlib.blake2b(repr(sorted(kind.items())).encode(), digest_size=8).hexdigest()
+
+
+def warn_of_differences(kinds, stacklevel=2):
+    """Warn where what workers are is not the same for all."""
+    names = [name for name in described() if len({str(kind[name]) for kind in kinds}) > 1]
+    if names:
+        what = f"workers differ in {', '.join(names)}: results agree within rounding, not to the bit"
+        warnings.warn(what, UserWarning, stacklevel=stacklevel)
 
 
 def memory_limits(client, workers, seconds):

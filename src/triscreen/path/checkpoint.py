@@ -23,6 +23,7 @@ from triscreen.screening.working_set import Reference
 # What a problem knows of its prior is not kept: a run's identity has that.
 _NAMES = {item.name for item in fields(Row)} - {"factor", "floor", "prior_error", "pull"}
 _OLD = "state "
+_LATER = {"changes"}  # what entries before format 6 lack
 
 
 def entry_of(row):
@@ -60,19 +61,21 @@ def take_up(found, folder, problem, grid):
 def row_of(number, meta, arrays, name):
     """Return the row of an entry whose numbers are numbers."""
     told, factor = meta.get("row"), arrays.get("factor")
-    if type(told) is not dict or told.keys() != _NAMES or factor is None:
+    if type(told) is not dict or not _NAMES - _LATER <= told.keys() <= _NAMES or factor is None:
         raise _refusal(name, f"{entry_name(number)!r} is no entry of a path")
     good = {key: _is_number(told[key]) for key in NUMBERS}
     good["n_iter"] = type(told["n_iter"]) is int
     good["stopped_by"] = type(told["stopped_by"]) is str
     good["events"] = type(told["events"]) is list and all(type(event) is dict for event in told["events"])
+    changes = told.get("changes", [])
+    good["changes"] = type(changes) is list and all(_are_numbers(item, 2) and min(item) >= 0 for item in changes)
     good["lam"] = good["lam"] and 0 < told["lam"] < math.inf
     good["loss"] = good["loss"] and math.isfinite(told["loss"])
     good["primal"] = good["primal"] and math.isfinite(told["primal"])
     bad = next((key for key in good if not good[key]), None)
     if bad:
         raise _refusal(name, f"{entry_name(number)!r} has {bad}={told[bad]!r:.40}")
-    return Row(**told, factor=factor)
+    return Row(**{**told, "changes": tuple(map(tuple, changes))}, factor=factor)
 
 
 def _misfit(row, rows, problem, grid):

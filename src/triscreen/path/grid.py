@@ -16,6 +16,7 @@ import numpy as np
 from triscreen._utils.archive import fingerprint
 from triscreen._utils.validation import as_count, as_numbers, as_positive, shortened
 from triscreen.errors import InputError
+from triscreen.path.joint import joint
 from triscreen.problem.units import LAMBDA
 
 # Where a path without an end of its own stops, relative to lambda_max.
@@ -26,6 +27,8 @@ RATIO = 0.9
 # take so few iterations that a larger working set costs less than another tube; how many lambdas to look back for that.
 _AHEAD, _FAR_AHEAD = 0.93, 0.88
 _QUICK, _RECENT = 3, 5
+# A guarantee: the next lambda, in lengths of the interval that the last metric serves alone.
+_BOLD = 2.6
 
 
 class Grid:
@@ -138,11 +141,12 @@ class Grid:
 
 
 class GuaranteedGrid(Grid):
-    """Lambdas such that between two neighbours one of their metrics has a relative gap of at most ``guarantee``.
+    """Lambdas such that between two neighbours a metric is known whose relative gap is at most ``guarantee``.
 
     For a fixed metric and its alphas the gap is an explicit convex function of lambda, so each solution serves an
-    interval around its lambda. The next lambda is tried at not quite twice the length of the interval below the last
-    one; if the two intervals do not meet, a lambda in between is added.
+    interval around its lambda; where the intervals of two neighbours do not meet, their mixture may serve what is in
+    between (`triscreen.path.joint`). The next lambda is tried at `_BOLD` times the length of the interval below the
+    last one; if there is a hole between them, a lambda in there is added.
     """
 
     def __init__(self, problem, lambdas, lambda_max, ratio, guarantee, n_lambdas, tol):
@@ -159,7 +163,7 @@ class GuaranteedGrid(Grid):
                 f"ratio={ratio!r}: guarantee={guarantee!r} chooses the lambdas itself; pass either of them"
             )
         super().__init__(problem, None, lambda_max, ratio, n_lambdas, tol)
-        self._reaches = {}
+        self._reaches, self._joined = {}, {}
 
     @property
     def most(self):
@@ -168,7 +172,7 @@ class GuaranteedGrid(Grid):
 
     def identity(self):
         """What makes this grid this one, for a checkpoint."""
-        return {"start": self.start, "guarantee": self.guarantee}
+        return {"start": self.start, "guarantee": self.guarantee, "bold": _BOLD}
 
     def next(self, rows):
         """Return a lambda that closes the first hole, or the next one down."""
@@ -179,7 +183,7 @@ class GuaranteedGrid(Grid):
             return float(np.sqrt(hole[0]) * np.sqrt(hole[1]))  # lambdas can be as large as 1e280
         lowest = min(rows, key=lambda row: row.lam)
         down = self._reach(lowest)[0]
-        return max(lowest.lam * (down / lowest.lam) ** 1.8, _LOWEST * self.start)
+        return max(lowest.lam * (down / lowest.lam) ** _BOLD, _LOWEST * self.start)
 
     def ahead(self, lam, rows):
         """A tube serves one lambda: the next one is not known."""
@@ -208,9 +212,17 @@ class GuaranteedGrid(Grid):
         rows = sorted(rows, key=lambda row: -row.lam)
         for above, below in pairwise(rows):
             high, low = self._reach(above)[0], self._reach(below)[1]
-            if low < high * (1 - 1e-12):
+            if low < high * (1 - 1e-12) and not self._together(above, below, low, high):
                 return low, high
         return None
+
+    def _together(self, above, below, low, high):
+        """Does the mixture of two neighbours serve what neither of them does?"""
+        key = above.lam, below.lam
+        if key not in self._joined:
+            both = joint(above, below)
+            self._joined[key] = both is not None and both.serves(self.guarantee, low, high)
+        return self._joined[key]
 
 
 def _as_ratio(ratio):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from triscreen.path.balls import Between, End, mixture_share
 from triscreen.path.columns import Columns
 from triscreen.path.each_point import EachPoint
 from triscreen.path.facts import Facts
+from triscreen.path.joint import change, joint
 from triscreen.path.plots import Plots
 from triscreen.path.row import NUMBERS, Row
 from triscreen.path.verified import Verified
@@ -107,7 +109,9 @@ class Path(Columns, Plots, EachPoint, Verified):
 
     def M(self, t: int) -> np.ndarray:
         """Return the metric at the t-th lambda, in the coordinates of X: (d, d), or the vector (d,) of a diagonal."""
-        factor = self._rows[t].factor
+        return self._metric(self._rows[t].factor)
+
+    def _metric(self, factor):
         if factor.ndim == 1:
             return np.square(factor)
         F = factor if self._basis is None else self._basis @ factor
@@ -146,9 +150,11 @@ class Path(Columns, Plots, EachPoint, Verified):
     def at(self, lam: float, problem: Problem | None = None) -> Solution:
         """Return the solution for any lambda between the first and the last, with its certified gap.
 
-        It is the metric of the neighbour on the path whose gap at lam is the smaller one; with ``guarantee`` that is
-        at most so much everywhere. Where that gap is larger than tol and the problem is at hand, the mixture of both
-        neighbours is evaluated, a pass; its gap is some hundred times smaller.
+        It is the metric of the neighbour on the path whose gap at lam is the smaller one, or, where that gap is larger
+        than tol (with ``guarantee``: than that), the mixture of both neighbours: with the gap that follows from what is
+        known of these, no pass, if that is small enough or the problem is not at hand. Otherwise the mixture is
+        evaluated, a pass; its gap is some hundred times smaller than that of either. With ``guarantee`` the gap is at
+        most so much everywhere, without a pass.
 
         Parameters
         ----------
@@ -165,10 +171,29 @@ class Path(Columns, Plots, EachPoint, Verified):
         near = self._rows[max(0, place - 1) : place + 1]
         best = self._solution(min(near, key=lambda row: row.gap_at(lam) / row.scale_at(lam)), lam)
         problem = self._problem if problem is None else self._check_problem(problem)
-        if len(near) < 2 or best.converged or problem is None or not problem.triplets.lists_triplets:
+        if len(near) < 2 or best.converged:
+            return best
+        best = self._together(lam, near, best)
+        if best.converged or problem is None or not problem.triplets.lists_triplets:
             return best
         mixed = self._mixture(lam, near, problem)
-        return (mixed if mixed.gap + mixed.rounding < best.gap + best.rounding else best).knowing(problem)
+        if mixed.gap + mixed.rounding < best.gap + best.rounding:
+            return mixed.knowing(problem)
+        if best.stopped_by == "mixture":  # the same metric, whose objective is known now
+            best = replace(best, primal=mixed.primal, dual=mixed.primal - best.gap, passes=mixed.passes)
+        return best.knowing(problem)
+
+    def _together(self, lam, near, best):
+        """Return the mixture of two rows with the gap that both together prove, if that is smaller than the best."""
+        both = joint(*near)
+        if both is None or not both.gap_at(lam) < best.gap + best.rounding:
+            return best
+        gap, primal = both.gap_at(lam), both.primal_at(lam)
+        return replace(
+            best, M=self._metric(both.factor_at(lam)), primal=primal, dual=primal - gap, gap=gap, rounding=0.0,
+            stopped_by="mixture", n_iter=0, passes=0.0, seconds=0.0, screening=[],
+            smoothing=min(row.smoothing for row in near),
+        ).knowing(self._problem)  # fmt: skip
 
     def _mixture(self, lam, near, problem):
         """Return the metric between two rows that stands for lam, evaluated over all triplets."""
@@ -339,6 +364,8 @@ class Path(Columns, Plots, EachPoint, Verified):
             "rows": [{"stopped_by": row.stopped_by, "events": row.events} for row in self._rows],
         }
         arrays = {name: self._column(name) for name in NUMBERS}
+        known = [change(above, below) for above, below in pairwise(self._rows)]
+        arrays["changes"] = np.array([np.nan if value is None else value for value in known])
         factors = [row.factor if row.factor.ndim == 2 else row.factor[:, None] for row in self._rows]
         arrays["ranks"] = np.array([factor.shape[1] for factor in factors])
         arrays["factors"] = np.concatenate(factors, axis=1) if factors else np.empty((0, 0))
@@ -363,6 +390,8 @@ class Path(Columns, Plots, EachPoint, Verified):
             factor = arrays["factors"][:, ends[t] : ends[t + 1]]
             numbers = {name: arrays[name][t].item() for name in NUMBERS}
             factor = np.ascontiguousarray(factor[:, 0] if flat else factor)
+            changed = arrays["changes"][t - 1].item() if t and "changes" in arrays else np.nan  # not before format 6
+            numbers["changes"] = () if np.isnan(changed) else ((rows[-1].lam, changed),)
             rows.append(Row(**numbers, **more, **meta.get("prior", {}), factor=factor))
         names = ("cone", "n_features", "n_triplets", "tol", "guarantee", "stopped_by")
         own = {name: meta[name] for name in names}

@@ -44,6 +44,9 @@ class Row(Gap):
         What each sphere and rule decided (see `Solution.screening`).
     floor, prior_error : float
         Of the prior, if there is one: see `Gap`, and the bound of its error.
+    changes : tuple of (float, float)
+        (lam, |P - P there|^2) of the lambdas that were solved just before: what two neighbours are worth together
+        (`triscreen.path.joint`).
     pull : tuple or None
         P as it is inside, a bound of its error, and |A + lam N|: what makes it an end of balls without another pass.
         Kept with new paths as long as it is small, and never saved.
@@ -73,15 +76,18 @@ class Row(Gap):
     events: list = field(repr=False)
     floor: float = field(default=0.0, repr=False)
     prior_error: float = field(default=0.0, repr=False)
+    changes: tuple = field(default=(), repr=False)
     pull: tuple | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, problem, lam, solved, keep=False, **work):
-        """Make one from what lam (as it is inside) came to, a `Solved` by an evaluation, and what that took."""
+    def of(cls, problem, lam, solved, keep=False, before=(), **work):
+        """Make one from what lam (as it is inside) came to, a `Solved` by an evaluation, and what that took.
+
+        before: (lambda, P there) of those solved just before.
+        """
         evaluation, cone, units = solved.proof, problem.cone, problem.units
         M, point = evaluation.M, evaluation.dual_point
-        away, P = (M, point.plus) if problem.prior is None else (
-            M - problem.prior.core, point.plus - lam * problem.prior.core)  # fmt: skip
+        away, P = M if problem.prior is None else M - problem.prior.core, pulled_by(problem, lam, point)
         size = float(np.vdot(away, away))
         rest, parts = M - point.plus / lam, getattr(evaluation, "gap_parts", None)
         if parts is None or evaluation.at != lam:
@@ -112,6 +118,9 @@ class Row(Gap):
             size=units.out(size, 2 * METRIC),
             smoothing=evaluation.sums.smoothing,
             factor=units.out(factor, FACTOR),
+            changes=tuple(
+                (units.out(other, LAMBDA), units.out(norm(P - there) ** 2, 2 * MATRIX)) for other, there in before
+            ),
             pull=pull,
             **work,
             **of_prior(problem),
@@ -149,6 +158,11 @@ class Row(Gap):
         if not proven(self.lam):
             return self.lam, self.lam
         return tuple(_last(proven, self.lam, end) for end in (lowest, highest))
+
+
+def pulled_by(problem, lam, point):
+    """Return P as it is inside, of the projection of A + lam N."""
+    return point.plus if problem.prior is None else point.plus - lam * problem.prior.core
 
 
 def of_prior(problem):

@@ -25,7 +25,7 @@ import numpy as np
 
 from triscreen._utils.lazy import cached_property
 from triscreen.errors import OutOfTime
-from triscreen.path.row import Row
+from triscreen.path.row import Row, pulled_by
 from triscreen.screening.spheres import RRPB, looks_from_other_lambda
 from triscreen.screening.working_set import Reference, Tube, WorkingSet
 from triscreen.solvers.at_lambda import Start, known_anyway, on_base, schedule, solve_at
@@ -105,6 +105,7 @@ class Walk:
     patience: int = 1
     scanned: float = 0.0
     kept: int = 0  # bytes of matrices that rows keep
+    _pulls: dict = field(default_factory=dict)  # lambda -> P (see `Row`), of the last two
 
     def step(self, lam, ahead, max_seconds=None, rows=()):
         """Solve for lam and return its `Row`; the tube, if a new one is needed, shall serve down to ``ahead``.
@@ -113,7 +114,7 @@ class Walk:
         """
         self._rows = rows[-_RECENT:]
         problem, monitor = self.problem, Monitor(self.problem, lam, self.tol, self.max_iter, max_seconds, None)
-        self.scanned = 0.0
+        self.scanned, before = 0.0, self._pulls_before()
         try:
             _ = problem.rounding  # every certificate needs it: also one that is made when the time is over
             solved, working = self._solve(lam, ahead, monitor)
@@ -124,10 +125,12 @@ class Walk:
             monitor.turn_to(lam, self.tol)
             monitor.stop("max_seconds")
         self.kept += solved.M.nbytes
+        self._pulls = {**dict(before[-1:]), lam: pulled_by(problem, lam, solved.proof.dual_point)}
         return Row.of(
             problem,
             lam,
             solved,
+            before=before,
             keep=self.kept <= _KEEP and problem.triplets.lists_triplets and problem.memory_budget is None,
             n_iter=monitor.n_iter,
             passes=monitor.passes,
@@ -138,6 +141,15 @@ class Walk:
             stopped_by=solved.stopped_by(monitor.stopped_by, self.tol),
             events=_events(working, monitor.events, problem.triplets),
         )
+
+    def _pulls_before(self):
+        """Return (lambda, P) of the last two solutions; those that a checkpoint brought are projected again."""
+        problem, known = self.problem, self._pulls
+        return [
+            (lam, known[lam] if lam in known
+             else pulled_by(problem, lam, problem.cone.project(problem.pull(A, lam))))
+            for lam, _, A in self.solutions
+        ]  # fmt: skip
 
     def _solve(self, lam, ahead, monitor):
         """Return the solution, proven over all triplets, and the working set that it was found on (None: all)."""

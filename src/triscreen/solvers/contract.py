@@ -145,8 +145,8 @@ class Solution(Gap):
         (d, d); for the diagonal cone the vector (d,).
     primal, dual, gap, rel_gap : float
         Exactly what ``problem.certificate(M, lam)`` returns (of a path: up to rounding, and for the hinge with the
-        alphas that the path ended with; and where there was no time left for that certificate, a larger but true gap);
-        |M - M*|_F <= `radius`.
+        alphas that the path ended with; where nothing was evaluated (see ``passes``), bounds of them; and where there
+        was no time left for that certificate, a larger but true gap); |M - M*|_F <= `radius`.
     tol : float
         The relative gap that was asked for.
     rounding : float

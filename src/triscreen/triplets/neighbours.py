@@ -3,8 +3,8 @@
 Exact means: ordered by the float64 value of the squared distance, added feature by feature, and then by number. Points
 are put into cells (`_cells`) by few numbers that bound distances from below (`_positions`). Cells meet, nearest first,
 in one float32 product each, which drops what cannot be a neighbour, rounding included
-(`triscreen._kernels.neighbours`). What is left is measured. The result does not depend on threads, cells or axes; only
-the time does.
+(`triscreen._kernels.neighbours`). What is left is measured; of few points all pairs are, without cells.
+The result does not depend on threads, cells or axes; only the time does.
 
 Nothing grows like n^2: a thread has one product of two cells at a time.
 """
@@ -15,13 +15,14 @@ import threading
 
 import numpy as np
 
-from triscreen._kernels.neighbours import Lists, between, finish, visit
+from triscreen._kernels.neighbours import Lists, between, compare_all, finish, visit
 from triscreen._utils.threads import breathe, single_threaded_blas
 from triscreen.triplets._cells import cell_size, make_cells
 from triscreen.triplets._positions import Frame, choose_axes
 
 _AT_ONCE = 1e8  # nanoseconds of work, roughly, that nothing may interrupt
 _FIRST = 8  # cells that are met before the others are sorted
+_FEW, _PAIR = 8e6, 8  # differences of features (a pair has some more) that take no longer than what cells ask for
 
 
 def nearest(X, codes, k, threads, kinds=(True, False), progress=None):
@@ -64,13 +65,33 @@ def search(
         As wide as k or the largest number of neighbours that there are; -1 and infinity where a row ends before.
     """
     X, queries = _floats(X, queries)
+    alone = queries is None
+    most = {True: int(np.bincount(codes).max()) - alone, False: len(codes) - alone}
+    widths = np.array([min(k, most[kind]) if kind in kinds else 0 for kind in (True, False)])
+    if len(X if alone else queries) * len(X) * (_PAIR + X.shape[1] + widths.max() / 2) <= _FEW:
+        found = _of_all(X, codes, *((X, codes) if alone else (queries, query_codes)), alone, widths, threads)
+        if progress is not None:
+            progress(1.0)
+        return [(found[not kind][0], found[not kind][1] if squares else None) for kind in kinds]
     with single_threaded_blas():
         frame = Frame(X, queries)
         choose_axes(frame, X, codes, k)
         size = cell_size(frame.n_axes)
         cells = make_cells(frame, X, codes, size, threads)
         asking = cells if queries is None else make_cells(frame, queries, query_codes, size, threads)
-        return _Search(frame, cells, asking, codes, query_codes, k, kinds, squares).run(threads, progress)
+        return _Search(frame, cells, asking, codes, query_codes, widths, kinds, squares).run(threads, progress)
+
+
+def _of_all(X, codes, queries, query_codes, alone, widths, threads):
+    """Return (numbers, squared distances) of both kinds, all pairs measured."""
+    shapes, columns = [(len(queries), w) for w in widths], np.ascontiguousarray(X.T)
+    found, squares = tuple(np.empty(s, np.int32) for s in shapes), tuple(np.empty(s) for s in shapes)
+
+    def task(_):
+        compare_all(queries, query_codes, columns, codes, alone, widths, found, squares)
+
+    threads.run("few neighbours", task, 1)
+    return list(zip(found, squares, strict=True))
 
 
 def _floats(*arrays):
@@ -82,15 +103,13 @@ def _floats(*arrays):
 class _Search:
     """Who asks whom for what, and what has been found."""
 
-    def __init__(self, frame, cells, asking, codes, query_codes, k, kinds, squares):
-        self.frame, self.cells, self.asking, self.kinds = frame, cells, asking, kinds
+    def __init__(self, frame, cells, asking, codes, query_codes, widths, kinds, squares):
+        self.frame, self.cells, self.asking, self.widths, self.kinds = frame, cells, asking, widths, kinds
         alone, n = asking is cells, len(codes)
         codes = codes[cells.numbers]
         askers = codes if alone else query_codes[asking.numbers]
         own = np.arange(n) if alone else np.full(len(askers), n)
         self.anchors = np.stack([*(np.searchsorted(codes, askers, side) for side in ("left", "right")), own], axis=1)
-        most = {True: int(np.bincount(codes).max()) - alone, False: n - alone}
-        self.widths = np.array([min(k, most[kind]) if kind in kinds else 0 for kind in (True, False)])
         self.columns = int(np.diff(cells.bounds).max())
         self.found = [
             (np.empty((len(askers), w), np.int32), np.empty((len(askers), w)) if squares else None) for w in self.widths
