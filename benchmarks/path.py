@@ -241,7 +241,7 @@ def bill(names=COMPLETE, ratios=(0.9, 0.99)):
                     return ts.solve_path(problem, ratio=ratio, **more)
 
                 (seconds,) = in_turns([work], at_least=3, clock=time.process_time)
-                profile = cProfile.Profile()
+                profile = cProfile.Profile(time.process_time)
                 profile.runcall(work)
                 own = dict.fromkeys(WORK, 0.0)
                 for (_, _, function), (_, _, total, _, _) in pstats.Stats(profile).stats.items():

@@ -35,7 +35,7 @@ class Future:
 class Client:
     """Workers "a", "b", ... of one thread each; ``happens(future)`` is called for every task that is sent."""
 
-    asynchronous, status = False, "running"
+    asynchronous, status, memory = False, "running", 0
 
     def __init__(self, workers="ab", happens=Future.ends):
         self.workers, self.happens, self.sent = list(workers), happens, []
@@ -75,7 +75,7 @@ class Client:
         return dict.fromkeys(self.workers, 1)
 
     def scheduler_info(self, n_workers):
-        return {"workers": {worker: {"last_seen": 0.0, "memory_limit": 0} for worker in self.workers}}
+        return {"workers": {worker: {"last_seen": 0.0, "memory_limit": self.memory} for worker in self.workers}}
 
     def processing(self):
         return {worker: [one.key for one in self.sent if one.worker == worker] for worker in self.workers}

@@ -13,7 +13,8 @@ import pytest
 from fakes import Client, Future, double
 
 import triscreen as ts
-from triscreen.distributed import asking, attempting, workers
+from triscreen.distributed import asking, attempting, shards, workers
+from triscreen.distributed import pool as pools
 from triscreen.distributed.pool import Cluster
 from triscreen.distributed.source import open_source
 from triscreen.errors import OutOfTime
@@ -51,15 +52,20 @@ def asked(pool, count=5, **more):
 EVERY = [0, 2, 4, 6, 8], [0, 1, 2, 3, 4]
 
 
-def test_all_is_released_after_a_round(fake):
+def test_all_is_released_after_a_round(fake, monkeypatch):
     client = fake()
     assert asked(Cluster(client)) == EVERY
     assert len(client.sent) == 2
     assert all(future.released for future in client.sent if future.status != "finished")
+
+    def over():
+        if len(pool.client.sent) == 2:
+            raise OutOfTime("the time is over")
+
+    monkeypatch.setattr(pools, "check_time", over)
     pool = Cluster(fake("ab", lambda future: None), patience=30.0)
-    with pytest.raises(OutOfTime), ts._utils.threads.deadline(0.1):
+    with pytest.raises(OutOfTime):
         asked(pool)
-    assert len(pool.client.sent) == 2
     assert all(future.released for future in pool.client.sent)
 
 
@@ -144,6 +150,17 @@ def test_every_answer_once_whatever_becomes_of_the_copies(fake, seed):
     assert len(client.sent) > 70  # 60 would do
 
 
+def test_who_has_to_make_a_shard_again_is_not_late_for_that(fake):
+    """Otherwise a death made others late, who took over: their shards went to others again, who were late, too."""
+    pool = Cluster(fake(), patience=30.0)
+    assert pool.late("t") == 120.0
+    pool.took(shards.MAKING, 100.0)
+    pool.took("t", 2.0)
+    assert pool.late("t") == 108.0
+    pool.took("t", 1.0)
+    assert pool.late("t") == pytest.approx(107.2)
+
+
 def test_workers_that_die_under_a_task_over_and_over(fake):
     client = fake("ab", lambda future: future.ends("error", KilledWorker()))
     with pytest.raises(ts.ClusterError, match="t: the workers of a shard have died 4 times over, most likely for want"):
@@ -151,24 +168,43 @@ def test_workers_that_die_under_a_task_over_and_over(fake):
     assert len(client.sent) == 8
 
 
-def test_nobody_is_there_for_a_while(fake, caplog):
+def test_nobody_is_there_for_a_while(fake, monkeypatch, caplog):
     """What was under way is given up by Dask; whoever comes gets all of it, and nothing is late for having waited."""
-    client, once = fake("ab"), []
+    client = fake("ab")
+    pool = Cluster(client, patience=0.5)
+    is_there = pool.crew.is_there
 
     def happens(future):
-        if len(client.sent) == 2 and not once:
-            once.append(threading.Timer(0.1, lambda: client.workers.extend("cd")))
+        if future.number == 1:
             client.workers.clear()
             for one in client.sent:
                 one.ends("cancelled")
-            once[0].start()
-        elif once:
+        elif future.number > 1:
             future.ends()
 
+    def noticed():
+        there = is_there()
+        if not there:
+            client.workers[:] = "cd"
+        return there
+
     client.happens = happens
-    assert asked(Cluster(client, patience=0.5)) == EVERY
+    monkeypatch.setattr(pool.crew, "is_there", noticed)
+    assert asked(pool) == EVERY
     assert [future.worker for future in client.sent[2:]] == ["c", "d"]
     assert "the cluster has no workers: waiting up to 300 s" in caplog.text
+
+
+def test_what_was_done_while_this_process_was_busy_is_not_late(fake, monkeypatch):
+    """It does not look for longer than that, and b has answered meanwhile: only the task of a gets a second copy."""
+    client = fake(
+        "ab", lambda future: threading.Timer(0.15, future.ends).start() if future.number == 0 else future.ends()
+    )
+    pool, pauses = Cluster(client, patience=0.01), iter([0.1])
+    pool.took("t", 0.005)
+    monkeypatch.setattr(pools, "check_time", lambda: time.sleep(next(pauses, 0.0)))
+    assert asked(pool) == EVERY
+    assert all(future.worker == "b" for future in client.sent[2:])
 
 
 def test_what_the_scheduler_has_never_heard_of_is_sent_again(fake):
@@ -230,7 +266,7 @@ def test_an_error_that_nobody_can_read_is_told_by_its_words(fake):
 def test_a_worker_that_comes_late_and_is_another_kind_is_warned_of_once(fake, monkeypatch):
     client = fake("ab")
     pool = Cluster(client)
-    pool._kinds = workers.check_workers(dict.fromkeys("ab", workers.described()))
+    pool.kinds = workers.check_workers(dict.fromkeys("ab", workers.described()))
     assert asked(pool) == EVERY  # and no warning
     client.workers.append("c")
     pool.crew.look(force=True)
@@ -243,6 +279,20 @@ def test_a_worker_that_comes_late_and_is_another_kind_is_warned_of_once(fake, mo
         assert asked(pool) == EVERY
     assert asked(pool) == EVERY
     assert len(told) == 1
+
+
+def test_workers_that_differ_and_have_too_little_memory_are_told_before_the_work(fake, caplog):
+    kind = workers.described()
+    with pytest.warns(UserWarning, match="workers differ in scipy, flags: results agree within rounding"):
+        assert len(workers.check_workers({"a": kind, "b": {**kind, "flags": "none", "scipy": "1"}, "c": kind})) == 2
+    client = fake("ab")
+    client.memory = 10_000_000
+    pool = Cluster(client)
+    with caplog.at_level("INFO", "triscreen"):
+        pool.check_memory("shards", [2e6] * 5, 1.5e6)  # three of them at one worker, one at a time at work
+    assert "shards: about 0.0075 GB on a, of 0.01 GB" in caplog.text
+    with pytest.raises(ts.InputError, match=r"memory_limit=0.01 GB of the worker a: shards take about 0.009 GB there"):
+        pool.check_memory("shards", [2e6] * 5, 3e6)
 
 
 def test_a_client_that_is_closed_while_answers_are_fetched(fake):

@@ -274,6 +274,13 @@ def test_what_a_worker_keeps_is_no_more_than_was_told(kind, monkeypatch):
     assert 0.3 * told[-1] < max(most) <= told[-1]
 
 
+def test_few_points_need_little_memory_for_all_their_triplets(monkeypatch):
+    told = []
+    monkeypatch.setattr(Here, "check_memory", lambda _, what, kept, working: told.append(sum(kept) + working))
+    both("all", n=48)
+    assert told[-1] < 2e8
+
+
 def test_what_is_left_is_kept_as_long_as_there_is_room():
     """The last two whatever they take, others as long as all take no more than twice the shard itself."""
 

@@ -27,6 +27,7 @@ from triscreen._utils.threads import check_time
 from triscreen.distributed.asking import NoAnswer, begun, on_loop, outcome
 from triscreen.distributed.attempting import attempt, version_here
 from triscreen.distributed.crew import Crew
+from triscreen.distributed.shards import MAKING
 from triscreen.distributed.workers import (
     check_workers,
     memory_limits,
@@ -74,7 +75,7 @@ class Cluster:
         self.client, self.patience = client, patience
         self.crew = Crew(client, patience, waiting)
         self._served = []  # plans
-        self._kinds = {}  # name -> what workers are of which bits depend
+        self.kinds = {}  # name -> what workers are of which bits depend
         self._usual = {}  # title -> seconds that such a task took, at most, of late
 
     @property
@@ -105,17 +106,13 @@ class Cluster:
             raise ClusterError(f"none of the {len(missing)} workers has answered for {longest:.0f} s")
         for worker in missing:
             self.crew.was_silent(worker)
-        self._kinds.update(check_workers(found))
-
-    def kinds(self):
-        """Return names of what workers are, as far as it is known."""
-        return tuple(self._kinds)
+        self.kinds.update(check_workers(found))
 
     def is_of(self, kind):
         """Remember what a worker is that nobody knew, one that came late: its bits may be others."""
-        if name_of(kind) not in self._kinds:
-            self._kinds[name_of(kind)] = kind
-            warn_of_differences(self._kinds.values())
+        if name_of(kind) not in self.kinds:
+            self.kinds[name_of(kind)] = kind
+            warn_of_differences(self.kinds.values())
 
     def check_memory(self, what, kept, working):
         """Refuse workers that have too little memory, in one sentence.
@@ -210,9 +207,9 @@ class Cluster:
             turn.release()
 
     def late(self, title):
-        """Return the seconds after which a task is late."""
-        usual = self._usual.get(title)
-        return max(self.patience, _LONGER * (self.patience if usual is None else usual))
+        """Return the seconds after which a task is late: it may have to make its shards first."""
+        usual, making = self._usual.get(title), self._usual.get(MAKING, 0.0)
+        return max(self.patience, making + _LONGER * (self.patience if usual is None else usual))
 
     def took(self, title, seconds):
         """Remember how long a task took."""
@@ -241,9 +238,10 @@ class _Round:
         while self.left:
             self._send_more()
             check_time()
-            self._watch()
             for task, answer in self._collect():
                 self._take(task, answer, arrived)
+            if self.left:
+                self._watch()  # after that: what is here is not late, though this process may have been
         return self.answers
 
     def release(self):
@@ -302,7 +300,7 @@ class _Round:
                     [self.jobs[number] for number in task.numbers],
                     n_jobs,
                     version_here(),
-                    self.cluster.kinds(),
+                    tuple(self.cluster.kinds),
                     key=f"triscreen_{self.title}-{uuid.uuid4().hex}",  # words of eight letters Dask may take for a hash
                     workers=None if worker is None else [worker],
                     allow_other_workers=worker is not None,
@@ -465,7 +463,7 @@ class _Round:
                 if not at_work or at_work - silent:
                     continue
                 had |= at_work
-            elif now - task.waiting_since <= late:
+            elif now - task.waiting_since <= late or not task.copies.keys().isdisjoint(self.ready):
                 continue
             for worker in had:
                 self.crew.was_silent(worker)

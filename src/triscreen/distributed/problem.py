@@ -21,7 +21,7 @@ from triscreen.distributed.here import Here
 from triscreen.distributed.neighbours import nearest_on, size_of
 from triscreen.distributed.order import near_to_each_other
 from triscreen.distributed.plan import LIST_AT_MOST, make_plan
-from triscreen.distributed.shards import POINT, perform
+from triscreen.distributed.shards import MAKING, POINT, perform
 from triscreen.distributed.source import open_source
 from triscreen.distributed.store import keep
 from triscreen.distributed.triplets import ShardedTriplets
@@ -42,6 +42,7 @@ _PAIRS, _MOST = 1 << 20, 256
 # Bytes of a shard for each of its pairs, and as many while it works; copies of its points that are kept, with what is
 # left of it after steps, and more of them while it works; blocks of all pairs.
 _PAIR_BYTES, _KEPT, _COPIES, _BLOCK_BYTES = 60, 3, 3, 1 << 27
+_LISTED = 200  # bytes of a pair of all, where these are few enough to be listed
 
 
 class ShardedProblem(Problem):
@@ -252,7 +253,7 @@ def prepare(
     plan = make_plan(source, look.known_by, kind, cone.name, frame, n_shards, tables)
     pool.serve(plan)
     jobs = [(plan, shard, None, (), None, "facts", ()) for shard in range(n_shards)]
-    facts = pool.map("load", perform, jobs, places=range(n_shards))
+    facts = pool.map(MAKING, perform, jobs, places=range(n_shards))
     dim = source.dim if frame.basis is None else frame.basis.shape[1]
     made = ShardedTriplets(pool, plan, facts, cone, dim, len(source))
     if loss.gamma > LARGEST_GAMMA and any(one.grains for one in facts):
@@ -285,7 +286,8 @@ def _check_memory(pool, kind, source, n_shards, tables):
     n, dim = len(source), source.dim
     if kind == "all":
         points = 8.0 * n * dim
-        pool.check_memory("shards", [2 * LIST_AT_MOST / n_shards] * n_shards, 3 * points + _BLOCK_BYTES)
+        lists = min(LIST_AT_MOST, _LISTED * n * n)  # at work; what is kept of two steps takes a quarter of that
+        pool.check_memory("shards", [lists / n_shards] * n_shards, 3 * points + _BLOCK_BYTES)
         return
     kept, working = [], 0.0
     bounds = chunk_bounds(len(tables["rows" if kind == "given" else "order"]), n_shards)

@@ -21,6 +21,7 @@ from triscreen.errors import InputError
 from triscreen.problem.cones import make_cone
 from triscreen.triplets.never_listed import NeverListed
 
+MAKING = "load"  # what the dashboard calls it where shards are made first
 MISSING = "missing"  # what a worker answers that was not told the steps, and needs them
 # What is left of a shard is kept for so many steps at a time, as long as all that takes no more than so many times the
 # memory of the shard itself; the last two always, since solvers work on a part beside what it is a part of.

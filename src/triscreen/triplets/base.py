@@ -154,7 +154,14 @@ class TripletSet:
         """Return this set with its points: one for each of ``point_ids``."""
         made = copy(self)
         made.points = points
-        for known in ("largest_square", "_lengths", "_halves", "_matrix_bounds", "_end_bounds"):  # of other points
+        for known in (
+            "largest_square",
+            "_lengths",
+            "_halves",
+            "_matrix_bounds",
+            "_end_bounds",
+            "_once",
+        ):  # of other points
             vars(made).pop(known, None)
         return made
 

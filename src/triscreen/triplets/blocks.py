@@ -181,7 +181,7 @@ class BlockTriplets(ListedPairs):
         points, pairs = np.flatnonzero(here), pairs[:count].copy()
         place = np.cumsum(here, dtype=np.int32) - 1
         made = self._like(place[second[:count]], *sizes[points].T, points)
-        made = self._share_points(made, points)
+        made = self._share_pairs(self._share_points(made, points), pairs, points)
         if self._lengths is not None:
             made._lengths = self._lengths[pairs]
         if self._orders and made._is_long:

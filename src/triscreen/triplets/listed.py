@@ -198,7 +198,7 @@ class ListedTriplets(ListedPairs):
         number = np.cumsum(used, dtype=np.int32) - 1
         weights = self._weights[selection] if len(self._weights) else self._weights
         made = ListedTriplets(len(points), first, second, number[positive], number[negative], weights)
-        return self._share_points(made, points), pairs
+        return self._share_pairs(self._share_points(made, points), pairs, points), pairs
 
     def let_go(self, zones, dist, smoothing, whole=None, threads=None):
         """Let all decided triplets go."""

@@ -22,6 +22,7 @@ from triscreen._utils.lazy import cached_property
 from triscreen._utils.threads import LONGEST, Threads, breathe, chunk_bounds, count_chunks
 from triscreen.errors import InputError
 from triscreen.triplets.base import TripletSet
+from triscreen.triplets.once import Once
 
 MOST_PAIRS = 2**31 - 1  # pair numbers are 32 bits wide
 # From so many dimensions on, of symmetric products one triangle is computed, by so many columns at a time.
@@ -78,8 +79,9 @@ class ListedPairs(TripletSet):
         return pairs, np.flatnonzero(here), place[first], place[second]
 
     def most_pairs_at_a_point(self):
-        """Return the largest number of pairs that one point belongs to."""
-        return int((np.diff(self._ptr) + np.bincount(self.second, minlength=self.n_points)).max(initial=0))
+        """Return the largest number of pairs that one point belongs to, or more: what a row of `matrix` adds up."""
+        most = int((np.diff(self._ptr) + np.bincount(self.second, minlength=self.n_points)).max(initial=0))
+        return most if self._once is None else max(most, self._once.pairs.most_pairs_at_a_point() + self._once.most)
 
     def extent(self, threads):
         """Return the largest extent of a pair, which the rounding of `matrix` follows.
@@ -98,8 +100,21 @@ class ListedPairs(TripletSet):
         other._halves = self._halves
         return super()._share_points(other, rows)
 
+    @cached_property
+    def _once(self):
+        """The pairs that differ, each once; None: nearly all of them do."""
+        return Once.of(self, ListedPairs)
+
+    def _share_pairs(self, other, pairs, points):
+        """Let a smaller set over these of our pairs and points know which of them differ; returns it."""
+        if self.points is not None:
+            other._once = None if self._once is None else self._once.restrict(pairs, points)
+        return other
+
     def distances_under(self, cone, factor, threads):
         """Return the distances of every pair under F F'."""
+        if self._once is not None:
+            return self._once.hand_out(self._once.pairs.distances_under(cone, factor, threads), threads)
         return self._distances(cone.embed(self.points, factor, threads), threads)
 
     def euclid(self, threads):
@@ -130,6 +145,8 @@ class ListedPairs(TripletSet):
 
     def changes(self, cone, V, threads):
         """Return what a step V does to the distance of every pair: (x_a - x_b)'V (x_a - x_b)."""
+        if self._once is not None:
+            return self._once.hand_out(self._once.pairs.changes(cone, V, threads), threads)
         X, Y = self.points, cone.spread(self.points, V, threads)
         out = np.empty(self.n_pairs)
         chunks = count_chunks(self.n_pairs, 2 + 2 * X.shape[1])
@@ -164,6 +181,9 @@ class ListedPairs(TripletSet):
         X, dim = self.points, self.dim
         if self._halves is None:
             self.extent(threads)
+        if self._once is not None:
+            self._once.pairs._halves = self._halves
+            return self._once.pairs.matrix(self._once.add_up(pair_weights), threads)
         if dim >= WIDE or X.dtype == np.float32:
             return symmetric_product(X, self._laplacian(pair_weights, threads), threads)
         bounds, ending = self._matrix_bounds, None
@@ -208,7 +228,7 @@ class ListedPairs(TripletSet):
         """Bounds of chunks of points; the partial matrices together are no larger than X."""
         n, dim = self.points.shape
         most = max(1, min(16, n // dim))
-        return chunk_bounds(n, min(count_chunks(n, dim * (dim + 2 * self.n_pairs / max(n, 1)), most), most))
+        return chunk_bounds(n, min(count_chunks(n, dim * (dim // 4 + 2 * self.n_pairs / max(n, 1)), most), most))
 
     def _weights_by_second(self, pair_weights, threads):
         """Return for every point the weights of the pairs that end with it."""
@@ -258,7 +278,7 @@ class ListedPairs(TripletSet):
     def turned(self, vectors, threads):
         """Return this set with its points in the coordinates of these vectors, an orthonormal basis."""
         made = self.over(product(self.points, vectors, threads))
-        made._halves = self._halves
+        made._halves, made._once = self._halves, None if self._once is None else self._once.over(made.points)
         return made
 
     def along(self, count):
@@ -267,6 +287,8 @@ class ListedPairs(TripletSet):
 
     def diagonal(self, pair_weights, threads):
         """Return the diagonal of `matrix`, in O(pairs d)."""
+        if self._once is not None:
+            return self._once.pairs.diagonal(self._once.add_up(pair_weights), threads)
         X = self.points
         chunks = count_chunks(self.n_pairs, 2 * X.shape[1])
         bounds = chunk_bounds(self.n_pairs, chunks)
