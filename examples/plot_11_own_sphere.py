@@ -75,7 +75,7 @@ check(around_the_dual)
 
 # %%
 # And if it is false? One with a twentieth of the radius decides what it should not. Its balls do not hold the optimum,
-# and the gap, which is recomputed over all triplets at the end, tells that the metric is none: nothing that a sphere
+# and the gap, which is recomputed over all triplets at the end, tells that this is no optimum: nothing that a sphere
 # claims is believed. (One that is only a little too small may never decide a triplet wrongly; then only looking into
 # the balls shows it.)
 

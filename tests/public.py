@@ -28,6 +28,7 @@ EXTENSION = (
     "triscreen.solvers.contract.Watch",
     "triscreen.problem.engine.Evaluation",
     "triscreen.screening.rules.Region",
+    "triscreen.problem.rounding.gap_error",
 )
 
 # Methods that other stages of triscreen call: they have types and docstrings, but no place in the API reference.

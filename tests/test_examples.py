@@ -12,10 +12,9 @@ FOLDER = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture
 def run():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.close("all")  # what other tests left open: matplotlib 3.8 minds
+    pyplot.switch_backend("agg")
     yield lambda name: runpy.run_path(str(next(FOLDER.glob(f"plot_*_{name}.py"))))
     pyplot.close("all")
 

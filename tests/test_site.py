@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import triscreen as ts
-from public import public_names
+from public import MODULES, public_names
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -34,6 +35,30 @@ def test_every_public_name_is_in_the_api_reference(site, tmp_path):
         assert f"   {name}\n" in listed, name
         assert (tmp_path / f"{name}.rst").exists(), name
     assert {f"triscreen.{name}" for name in ts.__all__} <= set(public_names())
+
+
+def shown():
+    """Yield (where, code) of every block of Python in README, CONTRIBUTING and docs, and of every example."""
+    for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")):
+        for code in re.findall(r"```python\n(.*?)```", file.read_text(encoding="utf-8"), flags=re.DOTALL):
+            yield file.name, code
+    for file in (ROOT / "examples").glob("*.py"):
+        yield file.name, file.read_text(encoding="utf-8")
+
+
+def test_what_is_shown_is_public():
+    """What a reader is told to import, or to reach through ts, has types, a docstring and a place in the reference."""
+    public = set(public_names())
+    for where, code in shown():
+        for node in ast.walk(ast.parse(code)):
+            names = []
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "triscreen":
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Attribute):
+                names = [ast.unparse(node).replace("ts.", "triscreen.", 1)]
+            for name in names:
+                if re.fullmatch(r"triscreen(\.[a-z_]+)*(\.\w+)", name) and name not in MODULES:
+                    assert name in public or name.rpartition(".")[0] in public, f"{where}: {name}"
 
 
 def test_names_stand_under_a_heading_of_the_way_of_the_data(site):

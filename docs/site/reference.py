@@ -55,6 +55,7 @@ def groups():
     found = {home: [] for home in HEADINGS}
     for name in sorted(public_names(), key=str.lower):
         found.setdefault(home_of(name), []).append(name)
+    found["extension"] = list(EXTENSION)  # in their own order
     return {HEADINGS.get(home, home): names for home, names in found.items() if names}
 
 
@@ -66,7 +67,7 @@ def write(folder):
         lines += [heading, "-" * len(heading), "", *INTRODUCTIONS.get(heading, ())]
         lines += ["", ".. toctree::", "   :hidden:", ""]
         lines += [f"   {name}" for name in members]
-        lines += ["", ".. autosummary::", ""]
+        lines += ["", ".. autosummary::", *(["   :nosignatures:"] if members[0] in EXTENSION else []), ""]
         lines += [f"   {name}" for name in members] + [""]
         for name in members:
             replace(folder / f"{name}.rst", page_of(name, names[name]))
@@ -82,7 +83,7 @@ def page_of(name, thing):
         return "\n".join([*lines, f".. autofunction:: {own}", ""])
     methods = [part.rpartition(".")[2] for part, _ in parts(name, thing) if not part.endswith("__init__")]
     methods = [method for method in methods if method not in FOR_US and method != "__call__"]
-    lines += [f".. autoclass:: {own}"]
+    lines += [f".. autoclass:: {own}{'()' if vars(thing).get('_is_protocol') else ''}"]
     if inspect.isfunction(vars(thing).get("__call__")):
         lines += ["   :special-members: __call__"]
     if methods:

@@ -28,6 +28,10 @@ class InputError(ValueError):
     """
 
 
+class MissingPackage(InputError):
+    """A feature needs a package of an extra that is not installed; the sentence names both."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during `solve`, `solve_path` or a fit. It is a ``KeyboardInterrupt``, so loops of callers still stop.
 

@@ -15,7 +15,8 @@ import pytest
 
 import triscreen as ts
 from commands import invoke, make_files
-from triscreen.cli.common import _explained
+from triscreen._utils.extras import wanted
+from triscreen.cli.common import _explained, from_file
 from triscreen.datasets import read_points
 
 SMALL = ("--label", "class", "--drop", "name", "-k", "2", "--tol", "1e-3")
@@ -156,3 +157,10 @@ def test_no_time_for_any_metric_is_an_error_and_replaces_nothing(tmp_path, monke
         assert done.code == 1, done
         assert "triscreen: error: max_seconds=100: it was over " in done.err
         assert (tmp_path / "good").read_text() == "what was there"
+
+
+def test_a_package_that_is_missing_is_not_blamed_on_the_file():
+    with pytest.raises(ts.InputError) as told, from_file("my.model", "model"):
+        wanted("no_such_package", "models for elsewhere", "onnx")
+    assert str(told.value).endswith("models for elsewhere need it (pip install 'triscreen[onnx]')")
+    assert "my.model" not in str(told.value)

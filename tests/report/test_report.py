@@ -303,6 +303,7 @@ while words:
 
 
 def test_figures_for_notebooks(made):
+    pytest.importorskip("matplotlib.pyplot").close("all")  # what other tests left open: matplotlib 3.8 minds
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     from matplotlib import pyplot

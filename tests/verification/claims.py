@@ -18,10 +18,12 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 from safety import lambda_of, make_all, make_problem  # noqa: E402
 
 import triscreen as ts  # noqa: E402
+from triscreen._utils.threads import single_threaded_blas  # noqa: E402
 from triscreen.problem.units import LAMBDA  # noqa: E402
 from triscreen.verification import Verifier  # noqa: E402
 
 
+@single_threaded_blas()  # as the certificate has it: other bits of a factor are other alphas, where gamma is tiny
 def alphas_of(problem, M, lam):
     """The alphas that the certificate of M takes, one by one; None where nobody can tell them."""
     if not problem.triplets.lists_triplets:

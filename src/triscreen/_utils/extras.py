@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from triscreen.errors import InputError
+from triscreen.errors import MissingPackage
 
 
 def wanted(module: str, what: str, extra: str) -> Any:
@@ -23,4 +23,5 @@ def wanted(module: str, what: str, extra: str) -> Any:
     except ModuleNotFoundError as err:
         if err.name is None or err.name.split(".")[0] != package:
             raise
-        raise InputError(f"{package} is not installed: {what} need it (pip install 'triscreen[{extra}]')") from None
+        sentence = f"{package} is not installed: {what} need it (pip install 'triscreen[{extra}]')"
+        raise MissingPackage(sentence) from None

@@ -22,6 +22,7 @@ from triscreen.errors import (
     ConvergenceWarning,
     DegenerateProblemWarning,
     InputError,
+    MissingPackage,
     OutOfTime,
     SmallClassWarning,
 )
@@ -182,7 +183,7 @@ def from_file(file, name, refusals=False):
     """
     try:
         yield
-    except (MemoryError, OSError):
+    except (MemoryError, OSError, MissingPackage):
         raise
     except Exception as err:
         if isinstance(err, InputError) and (str(file) in str(err) or (refusals and re.match(r"\w+=", str(err)))):

@@ -156,6 +156,7 @@ def refuse_idle(ctx):
         for name in names:
             if ctx.get_parameter_source(name).name != "DEFAULT":
                 value = ctx.params[name]
+                value = list(value) if isinstance(value, tuple) else value  # the first typers give these
                 value = value.value if isinstance(value, Enum) else str(value)
                 raise InputError(f"{name}={shortened(value)}: it has no effect with {case}, leave it out")
 

@@ -30,6 +30,9 @@ _LATER = ("dual_point", "dual", "gap", "gap_parts")
 class Evaluation(Gap):
     """All that one evaluation at a core M tells, for alpha = clip((1 - margin) / smoothing, 0, 1).
 
+    One that an engine makes has no ``dual_point``, ``dual`` and ``gap`` until somebody asks for one of them: they take
+    an eigendecomposition, and most iterations of a solver do without. With them come its ``gap_parts`` (see `Cone`).
+
     Attributes
     ----------
     M, dist : arrays
@@ -57,9 +60,6 @@ class Evaluation(Gap):
         See `Gap`.
     factor : array or None
         F with M = F F', where it is known.
-
-    One that an engine makes has no ``dual_point``, ``dual`` and ``gap`` until somebody asks for one of them: they take
-    an eigendecomposition, and most iterations of a solver do without. With them come its ``gap_parts`` (see `Cone`).
 
     References
     ----------

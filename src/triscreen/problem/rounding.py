@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -148,8 +149,42 @@ class Rounding:
         return away * dA + dA * dA / (2 * lam) + minus * self.element(M) + slack + 1e-13 * gap
 
 
-def gap_error(rounding, evaluation, lam):
-    """Bound on how much the exact gap of an evaluation at lam may exceed the computed one."""
+def gap_error(rounding: Rounding, evaluation: Any, lam: float) -> float:
+    """Return by how much the exact gap of an evaluation at lam may exceed the computed one, at most.
+
+    Parameters
+    ----------
+    rounding : Rounding
+        What the ``safe_radius`` of a sphere is given.
+    evaluation : Evaluation
+    lam : float
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    docs/screening.md, "An own sphere, an own rule"; ours.
+
+    Examples
+    --------
+    A ball with the radius of the gap, safe in floating point:
+
+    >>> import triscreen as ts
+    >>> from triscreen.problem.rounding import gap_error
+    >>> class SafeGap(ts.Sphere):
+    ...     @classmethod
+    ...     def at(cls, cone, evaluation, lam):
+    ...         gap = evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam)
+    ...         return cls(evaluation.M, (2 * gap / lam) ** 0.5, "safe gap")
+    ...     def safe_radius(self, rounding, evaluation, lam):
+    ...         more = 2 * gap_error(rounding, evaluation, lam) / lam
+    ...         return (self.radius**2 + more) ** 0.5 + self.arithmetic(rounding, evaluation)
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> ts.solve(problem, 1.0, screening=ts.Screening(SafeGap.at, every=1)).converged
+    True
+    """
     gap = evaluation.gap
     if evaluation.at != lam:
         gap = evaluation.slack + rounding.cone.gap(evaluation.M, evaluation.dual_point, lam)

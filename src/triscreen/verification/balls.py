@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triscreen.errors import InputError
+from triscreen.errors import MissingPackage
 
 BITS = 128  # of the middles of balls; any number is safe
 
@@ -16,7 +16,8 @@ def load_flint():
     try:
         import flint
     except ImportError:
-        raise InputError("python-flint is not installed: verify needs it, pip install triscreen[verify]") from None
+        sentence = "python-flint is not installed: verify needs it (pip install 'triscreen[verify]')"
+        raise MissingPackage(sentence) from None
     return flint
 
 
