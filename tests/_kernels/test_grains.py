@@ -245,3 +245,11 @@ def test_nearer_counts_the_doubt_of_the_norm_and_of_both_products(monkeypatch):
             assert plain["_nearer"](d1, d2, *others, u @ u, v @ v, u @ v, doubt, trace, *balls) == wanted[0]
             seen.append(wanted[0])
     assert 200 < sum(seen) < 1300
+
+
+def test_a_margin_that_is_negative_at_one_end_is_not_positive_whatever_k_is():
+    positive = getattr(certain._positive, "py_func", certain._positive)
+    assert not positive(-1.0, 2.0, 1.0, 0.01, 0.01, -0.5, 0.0, 0.0)
+    assert not positive(2.0, -1.0, 1.0, 0.01, 0.01, -0.5, 0.0, 0.0)
+    assert not positive(0.5, 2.0, 1.0, 0.01, 0.01, -0.5, 1.5, 0.0)
+    assert positive(1.0, 2.0, 1.0, 0.01, 0.01, -0.5, 0.0, 0.0)

@@ -251,3 +251,33 @@ def test_what_differs_of_an_identity_is_told(folder):
     with pytest.raises(InputError, match=r"lam was 0\.5 and is now absent"):
         Checkpoint(folder, {})
     Checkpoint(folder, {"lam": 0.5}).close()
+
+
+def test_an_npy_header_may_be_so_long_and_no_longer(monkeypatch):
+    whole = npy(np.zeros(3))
+    length = int.from_bytes(whole[8:10], "little")
+    monkeypatch.setattr(archive, "_LONGEST_NPY_HEADER", length)
+    assert read_npy(io.BytesIO(whole), len(whole)).tolist() == [0.0] * 3
+    monkeypatch.setattr(archive, "_LONGEST_NPY_HEADER", length - 1)
+    with pytest.raises(ValueError, match="does not begin"):
+        read_npy(io.BytesIO(whole), len(whole))
+
+
+@pytest.mark.parametrize(
+    ("kind", "meta", "arrays", "words"),
+    [
+        (3, {}, {}, "kind=3: kind must be a text"),
+        ("kind", [], {}, "meta is a list"),
+        ("kind", {}, [], "arrays is a list"),
+        ("kind", {"$a": 1}, {}, "meta has the key"),
+        ("kind", {1: 1}, {}, "meta has the key"),
+        ("kind", {"a": [{"b": object()}]}, {}, r"meta\['a'\]\[0\]\['b'\] is"),
+        ("kind", {}, {"a": np.array([object()])}, "has dtype object"),
+        ("kind", {}, {"a": np.ma.masked_array([1.0], [True])}, "has masked entries"),
+        ("kind", {}, {"a": [[1.0], [1.0, 2.0]]}, "is not a rectangular array"),
+    ],
+)
+def test_what_would_not_come_back_is_refused(tmp_path, kind, meta, arrays, words):
+    with pytest.raises(InputError, match=words):
+        write(tmp_path / "file", kind, meta, arrays)
+    assert not list(tmp_path.iterdir())

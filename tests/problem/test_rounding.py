@@ -230,3 +230,14 @@ def test_bounds_of_a_smaller_set_are_those_of_its_own_pairs():
     assert (less.linear_error, less.prior_error, less._reach.tolist()) == (0.75, 0.5, [2.0])
     listed.lists_pairs = False
     assert unlisted.reduced(0.75, listed, None)._reach is None
+
+
+def test_the_error_of_a_gap_at_another_lambda_is_that_of_the_gap_there():
+    problem = make_case(3).problem
+    M = random_metric(4, 3, "psd", 0.3)
+    e = problem.evaluate(M, problem.distances(problem.cone.project(M).factor), 1.0, problem.loss.gamma)
+    seen = SimpleNamespace(gap=lambda M, pull, plus, dist, gap, *rest: gap, cone=problem.cone, loss=problem.loss)
+    for lam in (1.0, 3.0):
+        wanted = e.slack + problem.cone.gap(M, e.dual_point, lam)
+        assert gap_error(seen, e, lam) == pytest.approx(wanted, rel=1e-9)
+    assert gap_error(seen, e, 3.0) != pytest.approx(gap_error(seen, e, 1.0), rel=0.01)
