@@ -35,19 +35,27 @@ def prefix(keys, others, x, y, worst):
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("both", [True, False])
-@pytest.mark.parametrize("apart", [False, True])
-def test_a_triplet_is_decided_where_both_balls_are_grains_away(seed, both, apart):
+def test_a_triplet_is_decided_where_both_balls_are_grains_away(seed):
     """Where the balls are apart, the order of the first one is what counts (of equal ones in any order)."""
-    rng, grain, error, low = np.random.default_rng(seed), 0.125, 0.5, 0.75
+    rng = np.random.default_rng(seed)
     sizes = rng.integers(0, 6, (5, 2))
     ptr = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
     split = ptr[:-1] + sizes[:, 0]
     n = int(ptr[-1])
     first, lengths = dyadic(rng, n, 6), dyadic(rng, n, 1)
-    other = np.where(rng.random(n) < 0.5, first, dyadic(rng, n, 6))
-    dists = (first, other) if apart else (first, first + 0.5)
-    radii = (0.25, 1.0) if apart else (0.25, 0.25)
+    apart = np.where(rng.random(n) < 0.5, first, dyadic(rng, n, 6))
+    is_positive = np.concatenate([np.arange(some + others) < some for some, others in sizes])
+    zero = first + np.where(is_positive, -96.0, 96.0)  # a ball that decides everything: the other one is what counts
+    linear = first - np.where(is_positive, -96.0, 96.0)
+    for both in (True, False):
+        compare(ptr, split, (first, apart), lengths, (0.25, 1.0), both, False)
+        for dists in ((first, first + 0.5), (first, zero), (zero, first), (first, linear), (linear, first)):
+            compare(ptr, split, dists, lengths, (0.25, 0.25), both, True)
+
+
+def compare(ptr, split, dists, lengths, radii, both, exact):
+    """Ask, and decide one triplet after the other."""
+    n, grain, error, low = len(lengths), 0.125, 0.5, 0.75
     used, counts = np.zeros(n, dtype=bool), np.zeros(2, dtype=np.int64)
     decide_ordered(*dists, lengths, np.array(radii), error, low, both, grain, ptr, split, used, counts, 0, 5)
     wanted, told, least, most = np.zeros(n, dtype=bool), [0, 0], [0, 0], [0, 0]
@@ -77,7 +85,7 @@ def test_a_triplet_is_decided_where_both_balls_are_grains_away(seed, both, apart
     assert (used | ~wanted).all()  # whoever has an undecided triplet stays
     assert (np.array(least) <= counts).all()
     assert (counts <= np.array(most)).all()
-    if not apart:
+    if exact:
         np.testing.assert_array_equal(used, wanted)
         assert counts.tolist() == told
 
@@ -253,3 +261,23 @@ def test_a_margin_that_is_negative_at_one_end_is_not_positive_whatever_k_is():
     assert not positive(2.0, -1.0, 1.0, 0.01, 0.01, -0.5, 0.0, 0.0)
     assert not positive(0.5, 2.0, 1.0, 0.01, 0.01, -0.5, 1.5, 0.0)
     assert positive(1.0, 2.0, 1.0, 0.01, 0.01, -0.5, 0.0, 0.0)
+
+
+def test_whoever_may_be_near_has_the_doubts_of_distances_and_radius(monkeypatch):
+    """Ends of a distance: radius |delta|^2 + (trace + radius) times the doubt of |delta|^2, on both sides."""
+    monkeypatch.setattr(certain, "_comes_first", lambda *_: False)
+    for name in ("outcome", "_apart"):
+        monkeypatch.setattr(certain, name, getattr(getattr(certain, name), "py_func", getattr(certain, name)))
+    votes = getattr(certain.certain_votes, "py_func", certain.certain_votes)
+    X, queries, radius, trace, error = np.array([[1.0], [2.0], [1.5]]), np.zeros((1, 1)), 0.125, 0.5, 0.05
+    away = [radius * x * x + (trace + radius) * error * x * x for x in (1.0, 2.0)]
+    for share, wanted in ((1 - 1e-6, ([0], [2])), (1 + 1e-6, ([1], [0]))):
+        q = (1.0 + sum(away) * share) / 4  # of the second point: 4 q is its distance
+        Y1, Y2 = np.array([[1.0], [2 * q], [1.5]]), np.array([[1.0], [2 * q + 0.5], [1.5]])
+        out, counts, kept = np.empty(1, np.int8), np.empty(1, np.int64), np.empty(3, np.int64)
+        votes(
+            X, Y1, Y2, queries, queries, queries, np.array([0, 1, 1]), np.arange(3), np.zeros(1, np.int64),
+            np.array([0, 3]), np.arange(3), 1, 2, np.array([1.0, 1.0, 2.0, 0.0, 0.0]), radius, trace, error, 3, out,
+            counts, kept,
+        )  # fmt: skip
+        assert (out.tolist(), counts.tolist()) == wanted

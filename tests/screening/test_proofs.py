@@ -181,3 +181,20 @@ def test_tubes_doubt_the_norm_of_what_is_asked_about_too():
     assert not Tube(large, none, 0.05).holds(large)
     assert not Tube(none, large, 0.05).holds(none)
     assert Tube(large, none, 0.5).holds(large)
+
+
+def test_what_is_too_small_to_be_put_right_is_an_error(monkeypatch):
+    """Weights that differ by noise are left, and counted; others change the matrix, with the bound of that."""
+    monkeypatch.setattr(working_set, "_NOISE", 0.1)
+    triplets = SimpleNamespace(n_pairs=4)
+    cone = SimpleNamespace(assemble_few=lambda some, strayed, count, threads: strayed.sum() * np.eye(2))
+    rounding = SimpleNamespace(sum_of_h=lambda weight: 0.5 * weight)
+    problem = SimpleNamespace(triplets=triplets, cone=cone, rounding=rounding, threads=None)
+    made = Reference(1.0, None, None, np.array([1.0, 2.0, 0.0, 1.0]), np.eye(2), None, 0.0)
+    found, work = made.put_right(problem, np.array([1.125, 1.0, 0.0, 1.0]), 3.0, np.array([16.0, 1.0, 1.0, 1.0]))
+    assert found.error == pytest.approx(3.0 + 0.125 * 4 + 0.5 * 1.0)
+    np.testing.assert_allclose(found.A, 2 * np.eye(2))
+    assert work == 0.5 / 4
+    found, work = made.put_right(problem, np.array([1.125, 2.0, 0.0, 1.0]), 3.0, np.array([16.0, 1.0, 1.0, 1.0]))
+    assert (found.error, work) == (3.5, 0.0)
+    assert found.A is made.A
