@@ -60,7 +60,7 @@ SUITE = (
     "selection/test_sides.py", "selection/test_descent.py", "selection/test_judge.py", "screening/test_screener.py",
     "estimators/test_classifier.py", "_kernels/test_rule_terms.py", "path/test_ball_rounding.py",
     "screening/test_rule_inputs.py", "_kernels/test_grains.py", "_utils/test_odd_files.py",
-    "selection/test_votes.py",
+    "selection/test_votes.py", "screening/test_stays.py",
 )  # fmt: skip
 _TOGETHER = 8.0  # seconds of the processor: the tests of one mutant
 

@@ -224,7 +224,7 @@ def test_one_multiplier_of_the_rule_by_eigendecompositions(zone, coarse, monkeyp
 
 def test_where_the_projection_lies_between_the_limits_nothing_is_tried():
     points = np.array([[[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]] * 4)  # <H, X> = X_11
-    for first, wanted in ((1.0, 0), (0.7, 0), (1.2, ZERO), (0.5, LINEAR)):
+    for first, wanted in ((1.0, 0), (0.9, 0), (0.8, 0), (0.7, 0), (1.2, ZERO), (0.5, LINEAR)):
         out = np.zeros(4, dtype=np.int8)
         hq = np.array([first, first, first, first])
         screening.by_eigendecompositions(points, np.diag([first, -0.5]), hq, np.zeros(4), np.ones(4), 0.51, 0.3, out)
@@ -279,3 +279,12 @@ def test_an_eigenvalue_is_taken_from_below_whatever_rounding_hides(coarse):
         assert found <= max(0.0, z) * (1 + 1e-9)
         seen += found > 0.5 * z > 0
     assert seen > 100
+
+
+def test_the_orthant_rule_takes_the_error_of_a_margin_off_on_both_sides():
+    corners = np.array([[[0.0], [0.0], [1.0]]] * 4)  # <H, x> = x
+    errors, radius = np.array([0.0, 0.94, 0.96, 2.0]), 0.05
+    for q, gamma, wanted in ((2.0, 0.3, ZERO), (0.5, -0.5, LINEAR)):  # 1 from 1, and 1 from 1 - gamma
+        zones = np.zeros(4, dtype=np.int8)
+        rules.orthant_rule(corners, np.array([q]), np.full(4, q), errors, radius, gamma, zones)
+        assert zones.tolist() == [wanted, wanted, 0, 0]

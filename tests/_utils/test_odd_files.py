@@ -281,3 +281,20 @@ def test_what_would_not_come_back_is_refused(tmp_path, kind, meta, arrays, words
     with pytest.raises(InputError, match=words):
         write(tmp_path / "file", kind, meta, arrays)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_another_run_wrote_before_it_let_go_of_the_lock_is_seen(folder, monkeypatch):
+    lock, done = Checkpoint._lock, []
+
+    def late(self):
+        if not done:
+            done.append(True)
+            with Checkpoint(folder, {"lam": 0.5}) as other:
+                other.append({"step": 3}, {}, ({}, {}))
+        return lock(self)
+
+    monkeypatch.setattr(Checkpoint, "_lock", late)
+    with Checkpoint(folder, {"lam": 0.5}) as run:
+        assert len(run) == 4
+        run.append({"step": 4}, {}, ({}, {}))
+    assert [meta["step"] for meta, _ in look(folder).entries] == [0, 1, 2, 3, 4]
