@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -298,3 +299,43 @@ def test_what_another_run_wrote_before_it_let_go_of_the_lock_is_seen(folder, mon
         assert len(run) == 4
         run.append({"step": 4}, {}, ({}, {}))
     assert [meta["step"] for meta, _ in look(folder).entries] == [0, 1, 2, 3, 4]
+
+
+def members(*places):
+    """Members of an archive that begin and are so long."""
+    plain = {"filename": "ab.npy", "compress_type": 0}
+    return [SimpleNamespace(header_offset=begin, file_size=size, compress_size=size, **plain) for begin, size in places]
+
+
+def test_members_take_their_headers_and_their_bytes_and_end_before_the_list_of_them():
+    whole = SimpleNamespace(start_dir=300)
+    archive._check_members(whole, members((136, 64), (0, 100)), 300)  # 30 + 6 + 100 bytes, and then 30 + 6 + 64
+    for some, start, size in (
+        (members((135, 64), (0, 100)), 300, 300),
+        (members((0, 100)), 135, 300),
+        (members((0, 100)), 300, 135),
+        (members((0, 0), (35, 10)), 300, 300),
+    ):
+        with pytest.raises(ValueError, match="shorter than its parts"):
+            archive._check_members(SimpleNamespace(start_dir=start), some, size)
+    for change in ({"compress_type": 8}, {"compress_size": 99}):
+        (member,) = members((0, 100))
+        vars(member).update(change)
+        with pytest.raises(ValueError, match="is compressed"):
+            archive._check_members(whole, [member], 300)
+
+
+def test_files_that_vanish_while_they_are_written_are_told_of(folder, monkeypatch):
+    with Checkpoint(folder, {"lam": 0.5}) as run:
+
+        def gone(*_):
+            raise FileNotFoundError
+
+        monkeypatch.setattr(checkpoint, "write", gone)
+        with pytest.raises(InputError, match="in use by another run, or somebody removes its files"):
+            run.append({"step": 3}, {})
+        monkeypatch.undo()
+        run.append({"step": 3}, {})
+    with pytest.raises(InputError, match="was closed"):
+        run.append({"step": 4}, {})
+    assert len(look(folder).entries) == 4
