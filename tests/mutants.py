@@ -60,6 +60,7 @@ SUITE = (
     "selection/test_sides.py", "selection/test_descent.py", "selection/test_judge.py", "screening/test_screener.py",
     "estimators/test_classifier.py", "_kernels/test_rule_terms.py", "path/test_ball_rounding.py",
     "screening/test_rule_inputs.py", "_kernels/test_grains.py", "_utils/test_odd_files.py",
+    "selection/test_votes.py", "screening/test_stays.py",
 )  # fmt: skip
 _TOGETHER = 8.0  # seconds of the processor: the tests of one mutant
 
@@ -178,6 +179,9 @@ class Tasks:
                 for line in lines[module]:
                     self.runs.setdefault((module, line), []).append(name)
         self.books = {module: Book(module, source, self.tests, changed) for module, source in core.source.items()}
+        for module, book in self.books.items():
+            for name, told in book.known.items():
+                self._remember(module, name.partition(":")[0], told["by"])
 
     def run(self, words, workers, seed, sample, until):
         """Try those of modules with such names, the first ones (sample) of their order by seed, until then."""
@@ -194,8 +198,7 @@ class Tasks:
         def done(mutant, answer, status):
             end, by, took = answer or ("killed", f"time or memory ({status})", None)
             self.books[mutant.file].add(mutant, end, by, took)
-            if end == "killed" and by in self.seconds:
-                self.killers.setdefault((mutant.file, mutant.function), Counter())[by] += 1
+            self._remember(mutant.file, mutant.function, by)
             if time.time() - last[0] > 20:
                 self._save()
                 last[0] = time.time()
@@ -204,6 +207,10 @@ class Tasks:
         self._save()
         if not words:
             self._tell_sample(chosen, seed, sample)
+
+    def _remember(self, module, function, by):
+        if by in self.seconds:
+            self.killers.setdefault((module, function), Counter())[by] += 1
 
     def _tell_sample(self, chosen, seed, sample):
         ends = Counter(self.books[mutant.file].end(mutant) for mutant, _ in chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -251,3 +252,90 @@ def test_what_differs_of_an_identity_is_told(folder):
     with pytest.raises(InputError, match=r"lam was 0\.5 and is now absent"):
         Checkpoint(folder, {})
     Checkpoint(folder, {"lam": 0.5}).close()
+
+
+def test_an_npy_header_may_be_so_long_and_no_longer(monkeypatch):
+    whole = npy(np.zeros(3))
+    length = int.from_bytes(whole[8:10], "little")
+    monkeypatch.setattr(archive, "_LONGEST_NPY_HEADER", length)
+    assert read_npy(io.BytesIO(whole), len(whole)).tolist() == [0.0] * 3
+    monkeypatch.setattr(archive, "_LONGEST_NPY_HEADER", length - 1)
+    with pytest.raises(ValueError, match="does not begin"):
+        read_npy(io.BytesIO(whole), len(whole))
+
+
+@pytest.mark.parametrize(
+    ("kind", "meta", "arrays", "words"),
+    [
+        (3, {}, {}, "kind=3: kind must be a text"),
+        ("kind", [], {}, "meta is a list"),
+        ("kind", {}, [], "arrays is a list"),
+        ("kind", {"$a": 1}, {}, "meta has the key"),
+        ("kind", {1: 1}, {}, "meta has the key"),
+        ("kind", {"a": [{"b": object()}]}, {}, r"meta\['a'\]\[0\]\['b'\] is"),
+        ("kind", {}, {"a": np.array([object()])}, "has dtype object"),
+        ("kind", {}, {"a": np.ma.masked_array([1.0], [True])}, "has masked entries"),
+        ("kind", {}, {"a": [[1.0], [1.0, 2.0]]}, "is not a rectangular array"),
+    ],
+)
+def test_what_would_not_come_back_is_refused(tmp_path, kind, meta, arrays, words):
+    with pytest.raises(InputError, match=words):
+        write(tmp_path / "file", kind, meta, arrays)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_another_run_wrote_before_it_let_go_of_the_lock_is_seen(folder, monkeypatch):
+    lock, done = Checkpoint._lock, []
+
+    def late(self):
+        if not done:
+            done.append(True)
+            with Checkpoint(folder, {"lam": 0.5}) as other:
+                other.append({"step": 3}, {}, ({}, {}))
+        return lock(self)
+
+    monkeypatch.setattr(Checkpoint, "_lock", late)
+    with Checkpoint(folder, {"lam": 0.5}) as run:
+        assert len(run) == 4
+        run.append({"step": 4}, {}, ({}, {}))
+    assert [meta["step"] for meta, _ in look(folder).entries] == [0, 1, 2, 3, 4]
+
+
+def members(*places):
+    """Members of an archive that begin and are so long."""
+    plain = {"filename": "ab.npy", "compress_type": 0}
+    return [SimpleNamespace(header_offset=begin, file_size=size, compress_size=size, **plain) for begin, size in places]
+
+
+def test_members_take_their_headers_and_their_bytes_and_end_before_the_list_of_them():
+    whole = SimpleNamespace(start_dir=300)
+    archive._check_members(whole, members((136, 64), (0, 100)), 300)  # 30 + 6 + 100 bytes, and then 30 + 6 + 64
+    for some, start, size in (
+        (members((135, 64), (0, 100)), 300, 300),
+        (members((0, 100)), 135, 300),
+        (members((0, 100)), 300, 135),
+        (members((0, 0), (35, 10)), 300, 300),
+    ):
+        with pytest.raises(ValueError, match="shorter than its parts"):
+            archive._check_members(SimpleNamespace(start_dir=start), some, size)
+    for change in ({"compress_type": 8}, {"compress_size": 99}):
+        (member,) = members((0, 100))
+        vars(member).update(change)
+        with pytest.raises(ValueError, match="is compressed"):
+            archive._check_members(whole, [member], 300)
+
+
+def test_files_that_vanish_while_they_are_written_are_told_of(folder, monkeypatch):
+    with Checkpoint(folder, {"lam": 0.5}) as run:
+
+        def gone(*_):
+            raise FileNotFoundError
+
+        monkeypatch.setattr(checkpoint, "write", gone)
+        with pytest.raises(InputError, match="in use by another run, or somebody removes its files"):
+            run.append({"step": 3}, {})
+        monkeypatch.undo()
+        run.append({"step": 3}, {})
+    with pytest.raises(InputError, match="was closed"):
+        run.append({"step": 4}, {})
+    assert len(look(folder).entries) == 4

@@ -205,3 +205,8 @@ def test_an_end_that_carries_a_prior_has_its_error_twice():
     ball = one.ball(4.0, N)
     assert ball.doubt == dC / 2
     assert ball.square == near((np.linalg.norm(3.5 * np.eye(2)) + dC) ** 2 / 4)
+
+
+def test_margins_that_a_path_kept_are_rounded_with_the_rest():
+    found = End.kept(calm_problem(margin_within=0.5), a_row(smoothing=0.6), np.eye(2), 1.0)
+    assert found.slack - 2.5 == near(SUM * 2.5, rel=0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -230,3 +231,14 @@ def test_bounds_of_a_smaller_set_are_those_of_its_own_pairs():
     assert (less.linear_error, less.prior_error, less._reach.tolist()) == (0.75, 0.5, [2.0])
     listed.lists_pairs = False
     assert unlisted.reduced(0.75, listed, None)._reach is None
+
+
+def test_the_error_of_a_gap_at_another_lambda_is_that_of_the_gap_there():
+    problem = make_case(3).problem
+    M = random_metric(4, 3, "psd", 0.3)
+    e = problem.evaluate(M, problem.distances(problem.cone.project(M).factor), 1.0, 0.7)
+    e = replace(e, slack=0.5)
+    seen = SimpleNamespace(gap=lambda M, pull, plus, dist, gap, *rest: gap, cone=problem.cone, loss=problem.loss)
+    assert gap_error(seen, e, 1.0) == e.gap
+    assert gap_error(seen, e, 3.0) == pytest.approx(0.5 + problem.cone.gap(M, e.dual_point, 3.0), rel=1e-12)
+    assert gap_error(seen, e, 3.0) != pytest.approx(gap_error(seen, e, 1.0), rel=0.01)

@@ -10,6 +10,7 @@ import pytest
 
 from problems import make_case, random_metric
 from triscreen._kernels.weights import strayed_weights
+from triscreen.screening import working_set
 from triscreen.screening.fixing import fix_by_difference, fix_by_sum, fix_reduction
 from triscreen.screening.working_set import Reference, Tube, WorkingSet
 
@@ -61,7 +62,7 @@ def test_what_strayed_is_counted_pair_by_pair():
     assert count == 2
     np.testing.assert_array_equal(out, [0.0, 1.0, 0.0, -0.5])
     assert size == pytest.approx(1.5)
-    assert lost == pytest.approx(abs(own[0] - other[0]) * 4, rel=1e-6)
+    assert lost == pytest.approx(abs(own[0] - other[0]) * 4, rel=1e-6, abs=0)
 
 
 def test_a_reference_says_what_is_wrong_with_its_matrix():
@@ -129,4 +130,71 @@ def test_a_fixed_matrix_carries_the_errors_of_all_that_it_is_made_of(before):
     assert error == pytest.approx(5.0 + 1.7, rel=1e-12)
     exact = SimpleNamespace(**{**vars(engine), "rounding": SimpleNamespace(linear_error=0.0, sum_of_h=lambda _: 0.0)})
     for made in (fix_reduction(exact, found), fix_by_sum(exact, less, SimpleNamespace(linear=13.0, weigh=lambda: 7.0))):
-        assert made[2] == pytest.approx(U * np.linalg.norm(wanted), rel=1e-12)  # the addition itself
+        assert made[2] == pytest.approx(U * np.linalg.norm(wanted), rel=1e-9, abs=0)  # the addition
+
+
+def test_noise_is_relative_to_the_weight_itself():
+    own, other = np.array([1e6 + 5e-7, 1e6 + 5e-6]), np.array([1e6, 1e6])
+    out = np.empty(2)
+    count, size, lost = strayed_weights(own, other, np.ones(2), 1e-12, out)
+    assert (count, out[0]) == (1, 0.0)
+    assert size == pytest.approx(5e-6, rel=1e-3, abs=0)
+    assert lost == pytest.approx(5e-7, rel=1e-3, abs=0)
+
+
+def test_a_reference_is_evaluated_at_the_lambda_that_is_asked_for():
+    problem = make_case(2, n=30, d=3, m=300).problem
+    made = Reference.at(problem, random_metric(5, 3, "psd"), 1.0, problem.loss.gamma)
+    lam = 0.1 * problem.lambda_max()
+    gaps = [made.evaluate(problem, at)[0].gap for at in (lam, lam, 3 * lam, lam)]
+    assert gaps[0] == gaps[1] == gaps[3] != gaps[2]
+    for at, gap in ((lam, gaps[0]), (3 * lam, gaps[2])):
+        fresh = problem.evaluate(made.M, made.dist, at, problem.loss.gamma)
+        assert gap == pytest.approx(fresh.gap, rel=1e-9)
+    assert made.evaluate(problem, lam)[0] is made.evaluate(problem, lam)[0]
+
+
+def test_where_too_much_would_stay_there_is_no_working_set(monkeypatch):
+    found = SimpleNamespace(triplets=None, counts=(3, 4), pairs="pairs")
+    asked = []
+    triplets = SimpleNamespace(lists_triplets=False, reduce=lambda *arguments: asked.append(arguments) or found)
+    problem = SimpleNamespace(triplets=triplets, rounding=SimpleNamespace(norm_offset=0.5), threads="threads")
+    monkeypatch.setattr(working_set, "fix_reduction", lambda *arguments: arguments)
+    tube, reference = Tube(None, None, 2.0), SimpleNamespace(dist="here", sums=SimpleNamespace(smoothing=0.25))
+    assert WorkingSet.around(problem, reference, tube, "there", 0.125, None, 0.75) is None
+    assert asked == [(("here", "there"), (2.0, 2.0), 0.125, 0.5, 0.75, True, 0.25, "threads")]
+    found.triplets = "some"
+    made = WorkingSet.around(problem, reference, tube, "there", 0.125, None, 0.75)
+    assert (made.engine, made.pairs, made.fixed, made.by_ranges, made.is_safe) == (
+        (problem, found),
+        "pairs",
+        None,
+        (0, 0),
+        False,
+    )
+    safe = WorkingSet.around(problem, reference, Tube(None, None, np.inf), "there", 0.125, None, 0.75)
+    assert (safe.by_ranges, safe.is_safe) == ((3, 4), True)
+
+
+def test_tubes_doubt_the_norm_of_what_is_asked_about_too():
+    large, none = 1e12 * np.eye(2), np.zeros((2, 2))
+    assert not Tube(large, none, 0.05).holds(large)
+    assert not Tube(none, large, 0.05).holds(none)
+    assert Tube(large, none, 0.5).holds(large)
+
+
+def test_what_is_too_small_to_be_put_right_is_an_error(monkeypatch):
+    """Weights that differ by noise are left, and counted; others change the matrix, with the bound of that."""
+    monkeypatch.setattr(working_set, "_NOISE", 0.1)
+    triplets = SimpleNamespace(n_pairs=4)
+    cone = SimpleNamespace(assemble_few=lambda some, strayed, count, threads: strayed.sum() * np.eye(2))
+    rounding = SimpleNamespace(sum_of_h=lambda weight: 0.5 * weight)
+    problem = SimpleNamespace(triplets=triplets, cone=cone, rounding=rounding, threads=None)
+    made = Reference(1.0, None, None, np.array([1.0, 2.0, 0.0, 1.0]), np.eye(2), None, 0.0)
+    found, work = made.put_right(problem, np.array([1.125, 1.0, 0.0, 1.0]), 3.0, np.array([16.0, 1.0, 1.0, 1.0]))
+    assert found.error == pytest.approx(3.0 + 0.125 * 4 + 0.5 * 1.0)
+    np.testing.assert_allclose(found.A, 2 * np.eye(2))
+    assert work == 0.5 / 4
+    found, work = made.put_right(problem, np.array([1.125, 2.0, 0.0, 1.0]), 3.0, np.array([16.0, 1.0, 1.0, 1.0]))
+    assert (found.error, work) == (3.5, 0.0)
+    assert found.A is made.A

@@ -263,3 +263,15 @@ def test_intervals_are_shortened_by_a_hair_and_hold_on_both_sides_of_their_lambd
     low, high = _around(np.array([1.0, 2.0, 1.0, 1.0]), np.array([4.0, 4.0, 2.0, np.inf]), 2.0)
     np.testing.assert_allclose(low, [1 + 1e-9, np.inf, np.inf, 1 + 1e-9], rtol=1e-13)
     np.testing.assert_allclose(high, [4 - 4e-9, 0.0, 0.0, np.inf], rtol=1e-13)
+
+
+def test_the_square_of_a_radius_that_is_given_is_rounded():
+    """CDGB: r^2 (1 + 1e-13)."""
+    calm = SimpleNamespace(
+        margin=lambda *_: 0.0, element=lambda M: 0.0, pull=lambda *_: 0.0, triplets=SimpleNamespace(total_weight=1.0)
+    )
+    term = spheres.Term(1.0, None, None, 0.0)
+    sphere = CDGB(np.zeros((3, 3)), 1e3, "cdgb", (term,))
+    e = SimpleNamespace(pull=None, sums=SimpleNamespace(alpha=0.0), M=None)
+    own = 64 * 3 * U * 1e3
+    assert sphere.safe_radius(calm, e, 1.0) - 1e3 - own == near(5e-14 * 1e3, rel=0.02)

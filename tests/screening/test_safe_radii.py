@@ -77,6 +77,7 @@ def test_rrpb_from_a_gap_with_its_error(at, share, monkeypatch):
     problem, e, lam = at
     lam0 = share * lam
     monkeypatch.setattr(spheres, "gap_error", lambda *_: GAP)
+    monkeypatch.setattr(problem.rounding, "element", lambda M: ELEMENT)
     sphere, _ = spheres.BOUNDS["rrpb"].make(problem, e, lam, lam0)
     there = problem.at_lambda(e, lam0)
     gap = there.slack + problem.cone.gap(there.M, there.dual_point, lam0)

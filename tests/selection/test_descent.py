@@ -67,6 +67,7 @@ def test_parts_are_looked_at_until_all_is_decided_or_they_are_single(widths):
         kind, (high, low) = left
         assert high <= first < last <= low
         assert begun == (kind == "begun") == ((first, last) == (high, low))
+    assert len(found.left) == 39
     for t in range(39):
         deepest = min((one for one in looked if one[0] <= t < one[1]), key=lambda one: one[1] - one[0])
         assert found.left[t] == ("of", deepest)

@@ -160,3 +160,15 @@ def test_neighbours_have_the_ball_between_them_and_others_the_tube():
     np.testing.assert_array_equal(far.ends, centers[[2, 4]])
     assert far.balls[:3] == pytest.approx((tube**2, tube**2 / c**2, 2 * tube**2 / c))
     assert max(far.balls[3:]) < 1e-10
+
+
+def test_large_radii_are_rounded_too():
+    centers = 1e-3 * np.array([np.eye(2), np.eye(2)])
+    found = Interval.between(None, Seen(PLAIN, centers, [0.0, 0.0], [1e30, 1.0], [0.0]), 0)
+    assert found.balls[3:] == pytest.approx([128 * 2 * U * 1e15] * 2, rel=1e-6)
+
+
+def test_every_reach_is_at_least_its_radii():
+    squares = np.array([1.0, 2.0, 1.0, 1.0])
+    seen = Seen(PLAIN, np.zeros((4, 2, 2)), np.zeros(4), squares, np.array([1.0, 1.0, 6.0]))
+    assert (np.square(Run(None, seen)._reaches) > [2.0, 2.0, 3.0]).all()

@@ -170,3 +170,22 @@ def test_a_margin_that_is_zero_at_one_end_is_not_proven():
     assert nearer_between(points, ([2.0], [2.0]), (1.0, 1.0), 13.99) == 1
     assert nearer_between(points, ([2.0], [2.0]), (1.0, 1.0), 0.0, off=1.0) == 0
     assert nearer_between(points, ([2.0], [2.0]), (1.0, 1.0), 0.0, off=0.99) == 1
+
+
+@pytest.mark.parametrize(
+    ("points", "center", "radius"),
+    [
+        ([[np.nan], [1.0], [2.0]], [1.0], 0.0),
+        ([[0.0], [1.0], [np.inf]], [1.0], 0.0),
+        ([[0.0], [1.0]], [1.0], 0.0),
+        (np.zeros((3, 0)), np.zeros(0), 0.0),
+        ([[0.0], [1.0], [2.0]], [np.nan], 0.0),
+        ([[0.0], [1.0], [2.0]], [1.0, 2.0], 0.0),
+        ([[0.0], [1.0], [2.0]], [1.0], -1.0),
+        ([[0.0], [1.0], [2.0]], [1.0], np.nan),
+    ],
+)
+def test_regions_with_one_thing_wrong_are_refused(points, center, radius):
+    with pytest.raises(ts.InputError):
+        margins_in(points, center, radius)
+    assert margins_in([[0.0], [1.0], [2.0]], [1.0], 0.0) == pytest.approx((3.0, 3.0))
