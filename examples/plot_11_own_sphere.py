@@ -69,9 +69,10 @@ def check(ball):
 
     sol = ts.solve(problem, lam, solver="bb", screening=ts.Screening(looked_at, every=1))
     print(f"{sum(inside)} of {len(inside)} balls hold it, relative gap {sol.rel_gap:.1e}")
+    return inside
 
 
-check(around_the_dual)
+inside = check(around_the_dual)
 
 # %%
 # And if it is false? One with a twentieth of the radius decides what it should not. Its balls do not hold the optimum,

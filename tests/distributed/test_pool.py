@@ -93,10 +93,11 @@ def test_an_answer_counts_once_though_both_copies_answer(fake):
                 late[0].ends()
 
     client = fake("ab", happens)
-    pool = Cluster(client, patience=0.05)
+    pool = Cluster(client, patience=0.2)
     assert asked(pool) == EVERY
-    assert len(client.sent) == 3
-    assert sum(future.released for future in client.sent) == 1  # the copy that nobody waits for
+    copies = len(client.sent) - 2  # one; more where this process was not let work for so long
+    assert copies >= 1
+    assert sum(future.released for future in client.sent) == copies  # the copies that nobody waits for
     late[0].ends()
     assert asked(pool) == EVERY
     assert pool.crew.able
@@ -218,7 +219,7 @@ def test_what_the_scheduler_has_never_heard_of_is_sent_again(fake):
     client = fake("a", happens)
     client.scheduler.get_task_status = statuses
     assert asked(Cluster(client, patience=0.1)) == EVERY
-    assert len(client.sent) == 2
+    assert len(client.sent) >= 2
 
 
 @pytest.mark.parametrize("silent", [True, False])

@@ -111,9 +111,11 @@ def _kinds(X):
 
 def _numbered(X):
     """Return a number for every row, the same for identical ones, and a row for each number."""
-    bits = np.ascontiguousarray(X).view(f"u{X.dtype.itemsize}").astype(np.uint64)
     factors = np.random.default_rng(0).integers(1 << 62, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    _, rows, kinds = np.unique((bits * factors).sum(axis=1), return_index=True, return_inverse=True)
+    sums = np.zeros(len(X), dtype=np.uint64)
+    for column, factor in zip(X.T, factors, strict=True):  # a column at a time: nothing else is as large as the points
+        sums += np.ascontiguousarray(column).view(f"u{X.dtype.itemsize}").astype(np.uint64) * factor
+    _, rows, kinds = np.unique(sums, return_index=True, return_inverse=True)
     order = np.argsort(rows)  # in the order of the points: neighbours in memory stay neighbours
     number = np.empty(len(rows), dtype=np.intp)
     number[order] = np.arange(len(rows))
