@@ -339,3 +339,9 @@ def test_files_that_vanish_while_they_are_written_are_told_of(folder, monkeypatc
     with pytest.raises(InputError, match="was closed"):
         run.append({"step": 4}, {})
     assert len(look(folder).entries) == 4
+
+
+def test_a_link_that_leads_back_to_itself_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "link")
+    with pytest.raises(InputError, match="is a link that leads back to itself"):
+        write(tmp_path / "link", "kind", {}, {})
