@@ -219,3 +219,17 @@ def test_a_ball_at_one_end_has_the_rounding_of_the_share_of_the_other_one():
         between.squares, between.k = squares, 0.0
         lam = 1.0 if squares[0] else 2.0
         assert between.ball(lam).square == near((8 * U * 1e15) ** 2)
+
+
+def test_the_rounding_of_alphas_comes_on_top_of_that_of_margins():
+    gamma, zero = 0.25, np.zeros((2, 2))
+    problem = calm_problem(gamma, margin=4 * U * gamma, margin_within=4 * U * gamma)
+    problem.cone = SimpleNamespace(cut_off_inner=lambda *_: 0.0)
+    problem.triplets.lists_triplets = True
+    problem.loss = SimpleNamespace(gamma=gamma, value=lambda _: 0.0, dual_term=lambda _: 0.0)
+    sums = SimpleNamespace(smoothing=gamma, alpha=0.0)
+    point = SimpleNamespace(plus=zero)
+    e = SimpleNamespace(M=np.eye(2), dual_point=point, pull=zero, A=zero, sums=sums, dist=None, slack=0.0)
+    wanted = 3 * 5 * (8 * U * gamma) ** 2 / gamma
+    assert End.at(problem, e, 1.0).slack == near(wanted)
+    assert End.kept(problem, a_row(smoothing=gamma), np.eye(2), 1.0).slack == near(wanted)
