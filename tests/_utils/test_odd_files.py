@@ -339,3 +339,21 @@ def test_files_that_vanish_while_they_are_written_are_told_of(folder, monkeypatc
     with pytest.raises(InputError, match="was closed"):
         run.append({"step": 4}, {})
     assert len(look(folder).entries) == 4
+
+
+def test_a_link_that_leads_back_to_itself_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "link")
+    with pytest.raises(InputError, match="is a link that leads back to itself"):
+        write(tmp_path / "link", "kind", {}, {})
+
+
+def test_large_arrays_are_read_piece_by_piece(tmp_path):
+    array = np.arange(400_000.0)
+    write(tmp_path / "file", "kind", {}, {"a": array})
+    np.testing.assert_array_equal(read(tmp_path / "file")[-1]["a"], array)
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(archive.os, "access", lambda *_: False)
+    with pytest.raises(InputError, match="does not let you write"):
+        write(tmp_path / "file", "kind", {}, {})

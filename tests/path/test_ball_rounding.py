@@ -210,3 +210,26 @@ def test_an_end_that_carries_a_prior_has_its_error_twice():
 def test_margins_that_a_path_kept_are_rounded_with_the_rest():
     found = End.kept(calm_problem(margin_within=0.5), a_row(smoothing=0.6), np.eye(2), 1.0)
     assert found.slack - 2.5 == near(SUM * 2.5, rel=0.05)
+
+
+def test_a_ball_at_one_end_has_the_rounding_of_the_share_of_the_other_one():
+    zero = np.zeros((2, 2))
+    between = Between(NO_PRIOR, exact_end(2.0, zero, zero), exact_end(1.0, zero, zero))
+    for squares in ((1e30, 0.0), (0.0, 1e30)):
+        between.squares, between.k = squares, 0.0
+        lam = 1.0 if squares[0] else 2.0
+        assert between.ball(lam).square == near((8 * U * 1e15) ** 2)
+
+
+def test_the_rounding_of_alphas_comes_on_top_of_that_of_margins():
+    gamma, zero = 0.25, np.zeros((2, 2))
+    problem = calm_problem(gamma, margin=4 * U * gamma, margin_within=4 * U * gamma)
+    problem.cone = SimpleNamespace(cut_off_inner=lambda *_: 0.0)
+    problem.triplets.lists_triplets = True
+    problem.loss = SimpleNamespace(gamma=gamma, value=lambda _: 0.0, dual_term=lambda _: 0.0)
+    sums = SimpleNamespace(smoothing=gamma, alpha=0.0)
+    point = SimpleNamespace(plus=zero)
+    e = SimpleNamespace(M=np.eye(2), dual_point=point, pull=zero, A=zero, sums=sums, dist=None, slack=0.0)
+    wanted = 3 * 5 * (8 * U * gamma) ** 2 / gamma
+    assert End.at(problem, e, 1.0).slack == near(wanted)
+    assert End.kept(problem, a_row(smoothing=gamma), np.eye(2), 1.0).slack == near(wanted)

@@ -275,3 +275,13 @@ def test_the_square_of_a_radius_that_is_given_is_rounded():
     e = SimpleNamespace(pull=None, sums=SimpleNamespace(alpha=0.0), M=None)
     own = 64 * 3 * U * 1e3
     assert sphere.safe_radius(calm, e, 1.0) - 1e3 - own == near(5e-14 * 1e3, rel=0.02)
+
+
+def test_spheres_of_a_gap_have_its_slack():
+    problem = make_case(9).problem
+    e = problem.evaluate(random_metric(3, 3, "psd"), problem.distances(np.eye(3)), 0.5, 0.05)
+    e = replace(e, slack=100.0)
+    gap = 100 + problem.cone.gap(e.M, e.dual_point, 0.5)
+    assert spheres.DGB.at(problem.cone, e, 0.5).radius == near(np.sqrt(2 * gap / 0.5))
+    away = np.linalg.norm(e.M - e.projected(0.5))
+    assert spheres.MID.at(problem.cone, e, 0.5).radius == near(np.sqrt(gap / 0.5 - away**2 / 4))

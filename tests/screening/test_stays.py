@@ -57,3 +57,16 @@ def test_a_working_set_says_how_many_were_decided_beforehand():
         made = WorkingSet.around(problem, reference, tube, reference.dist, 0.0, squares, 1 - gamma, zones=some)
         assert made.by_ranges == tuple(wanted)
         assert made.engine.triplets.n_triplets < 200
+
+
+def test_an_error_larger_than_a_distance_is_taken_off_all_the_same():
+    """Margin 0.2, off by 0.9: in no zone, whether it is looked at alone or with all of its pair."""
+    T = BlockTriplets(np.array([1, 2], dtype=np.int32), np.array([1]), np.array([1]))
+    for values, errors, wanted in (
+        ([0.0, 0.2], [0.9, 0.0], 0), ([0.0, 0.2], [0.0, 0.9], 0), ([0.0, 0.2], [0.3, 0.3], LINEAR),
+        ([0.0, 1.5], [0.6, 0.0], 0), ([0.0, 1.5], [0.0, 0.6], 0), ([0.0, 1.5], [0.2, 0.2], ZERO),
+    ):  # fmt: skip
+        zones, whole = np.zeros(1, dtype=np.int8), np.empty(2, dtype=np.int8)
+        T = T.over(np.eye(3))
+        T.decide(np.array(values), np.array(errors), np.ones(1), 0.0, zones, 0.05, Threads(1), whole)
+        assert zones.tolist() == [wanted]

@@ -209,3 +209,8 @@ def test_a_label_that_no_point_has_is_wrong_everywhere():
     path = ts.solve_path(problem, [problem.lambda_max()])
     found = module.votes_over(path, problem, X, [2, 2, 2, 2], X, np.array([2, 1, 3, 2]), 1)
     assert found.outcomes.tolist() == [[1, -1, -1, 1]]
+
+
+def test_a_path_without_lambdas_has_no_bounds():
+    with pytest.raises(InputError, match="path has no lambda yet"):
+        module._over_intervals(SomePath([]), PROBLEM, MadeUp((1,)), 1)

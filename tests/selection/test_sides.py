@@ -73,6 +73,7 @@ def test_the_error_at_a_lambda_is_that_of_its_pieces_or_of_its_own_ball():
     assert side.upper_at(3.0) == 0.5  # no end: its piece's
     assert side.upper_at(1.5) == 0.25
     assert side.upper_at(2.0) == 0.25  # nothing is open in the better one
+    assert side.upper_at(1.0) == 0.25  # the end of all
     assert not side.judge.asked
     assert side.upper_at(4.0) == 0.25  # by the ball of the end
     assert side.judge.asked == [(1, 1, side.pieces[1].verdict)]

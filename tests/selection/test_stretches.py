@@ -172,3 +172,10 @@ def test_every_reach_is_at_least_its_radii():
     squares = np.array([1.0, 2.0, 1.0, 1.0])
     seen = Seen(PLAIN, np.zeros((4, 2, 2)), np.zeros(4), squares, np.array([1.0, 1.0, 6.0]))
     assert (np.square(Run(None, seen)._reaches) > [2.0, 2.0, 3.0]).all()
+
+
+def test_the_trace_is_that_of_the_larger_centre():
+    for ends in ((0, 1), (1, 0)):
+        centers = np.array([np.diag([1.0, 0.0]), np.diag([1.0, 3.0])])[list(ends)]
+        found = Interval.between(None, Seen(PLAIN, centers, [0.0, 0.0], [1.0, 1.0], [0.0]), 0)
+        assert found.trace == pytest.approx(max(np.trace(Q) for Q in found.centers))
