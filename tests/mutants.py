@@ -41,7 +41,7 @@ from uncompiled import SLOW, Core, Suite, in_parallel, save  # noqa: E402
 CORE = {
     "screening/spheres": None, "screening/rules": None, "screening/ranges": None, "screening/fixing": None,
     "screening/working_set": None, "screening/by_triplet": None, "screening/by_pair": None, "problem/rounding": None,
-    "path/balls": None, "_utils/archive": None, "_utils/checkpoint": None, "_kernels/weights": None,
+    "path/balls": None, "path/joint": None, "_utils/archive": None, "_utils/checkpoint": None, "_kernels/weights": None,
     "_kernels/norms": None, "_kernels/listed": ("sphere_list", "undecided_list", "corner_list", "off_zone_list"),
     "_kernels/blocks": ("sphere_blocks", "_stays", "undecided_blocks", "corner_blocks"),
     "_kernels/ordered": ("decide_ordered",), "_kernels/rules": None, "verification/regions": None,
@@ -54,7 +54,7 @@ SUITE = (
     "screening/test_fixing.py", "_kernels/test_rule_bounds.py", "path/test_ball_terms.py", "_kernels/test_certain.py",
     "_kernels/test_certain_votes.py", "selection/test_stretches.py", "screening/test_working_set.py",
     "screening/test_proofs.py", "screening/test_cone_distance.py", "screening/test_pairs.py",
-    "problem/test_rounding.py", "path/test_balls.py", "path/test_checkpoints.py", "_utils/test_archive.py",
+    "problem/test_rounding.py", "path/test_balls.py", "path/test_joint.py", "path/test_checkpoints.py", "_utils/test_archive.py",
     "_utils/test_checkpoint.py", "selection/test_bounds.py", "verification/test_regions.py", "screening/test_safety.py",
     "screening/test_on_off.py", "_kernels/test_blocks.py", "selection/test_scores.py",
     "selection/test_sides.py", "selection/test_descent.py", "selection/test_judge.py", "screening/test_screener.py",
