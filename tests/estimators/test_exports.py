@@ -105,7 +105,7 @@ def test_a_package_that_is_missing_is_named_whole_and_the_file_is_not_blamed(
     monkeypatch.setitem(sys.modules, package, None)
     said = refusal("export", made / "labels", "--to", kind, "-o", tmp_path / "it")
     assert said.endswith(f"need it (pip install 'triscreen[{package}]')")
-    assert f"model={str(made / 'labels')!r}: {package} is not installed" in said
+    assert f"error: {package} is not installed" in said
     said = refusal("export", made / "labels", "--to", "faiss", "--dtype", "float64", "-o", tmp_path / "it")
     assert "error: dtype='float64'" in said
 

@@ -196,7 +196,7 @@ def test_what_cannot_be_verified_is_refused(monkeypatch):
     with pytest.raises(ts.InputError, match="X was changed after the problem was made of it"):
         ts.verify(problem, M, 1.0)
     monkeypatch.setitem(sys.modules, "flint", None)
-    with pytest.raises(ts.InputError, match=r"pip install triscreen\[verify\]"):
+    with pytest.raises(ts.InputError, match=r"pip install 'triscreen\[verify\]'"):
         ts.verify(make_case(0).problem, M, 1.0)
 
 
