@@ -135,6 +135,23 @@ def test_a_crowd_is_told_only_where_it_is_of_one_class():
         assert list(counts) == ([40, 40] if other else [0, 0])
 
 
+@pytest.mark.parametrize("many", [32, 33])
+def test_as_many_as_a_crowd_may_have_are_told_apart_from_those_that_come_after_them(many):
+    """So many that nobody can tell apart, then one of another class that three of them are surely nearer than."""
+    rng = np.random.default_rng(1)
+    X = np.vstack([np.column_stack([np.ones(many), 1e-3 * rng.normal(size=many)]), [[1.3, 0.0]]])
+    codes = np.zeros(many + 1, np.int64)
+    codes[many] = 1
+    queries, Q = np.zeros((1, 2)), np.eye(2)
+    out, counts, kept = np.empty(1, np.int8), np.empty(1, np.int64), np.empty(many + 1, np.int64)
+    certain.certain_votes(
+        X, X @ Q, X @ Q, queries, queries @ Q, queries @ Q, codes, np.arange(many + 1), np.array([0]),
+        np.array([0, many + 1]), np.arange(many + 1), 3, 2, np.array([0.09, 0.09, 0.18, 0.0, 0.0]), 0.3, 2.0,
+        1e-12, many + 1, out, counts, kept,
+    )  # fmt: skip
+    assert out[0] == (1 if many == 32 else 0)
+
+
 @pytest.mark.parametrize(("radius", "error"), [(0.2, 1e-3), (0.05, 2e-2), (1e8, 0.0)])
 def test_whoever_may_be_near_is_found_and_nobody_else(radius, error):
     """lower <= the k-th smallest upper end, copies counted, with 16 errors of the farthest point."""

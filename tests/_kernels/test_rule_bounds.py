@@ -80,6 +80,15 @@ def test_the_linear_rule_tries_both_sides(pq):
     assert not before.any()
 
 
+def test_the_linear_rule_decides_only_what_has_no_zone_yet():
+    """In R already, by the first side or beforehand: the other side is not asked any more."""
+    for pq in (-0.3, 0.4):
+        zones = np.array([ZERO, 0], dtype=np.int8)
+        hq, ph, errors, norms = np.zeros(2), np.zeros(2), np.zeros(2), np.ones(2)
+        rules.linear_rule(hq, errors, ph, errors, norms, 0.1, pq, 0.0, 1.0, 0.3, zones)
+        assert zones.tolist() == [ZERO, LINEAR]
+
+
 @pytest.mark.parametrize("unit", [2.0**-53, 1e-3])
 def test_the_sign_of_the_secular_equation_is_told_where_rounding_does_not_hide_it(unit, monkeypatch):
     monkeypatch.setattr(rules, "_U", unit)

@@ -231,6 +231,15 @@ def test_where_the_projection_lies_between_the_limits_nothing_is_tried():
         assert out.tolist() == [wanted] * 4
 
 
+def test_a_triplet_whose_two_pairs_are_one_has_no_norm_and_stays_open_where_rounding_may_reach():
+    points, out = np.array([[[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]]), np.zeros(1, dtype=np.int8)
+    with np.errstate(all="raise"):
+        screening.by_eigendecompositions(
+            points, np.diag([1.0, -0.5]), np.zeros(1), np.ones(1), np.zeros(1), 0.5, 0.3, out
+        )
+    assert out[0] == 0
+
+
 @pytest.mark.parametrize("wanted", [LINEAR, ZERO, 0])
 def test_the_semidefinite_rule_hands_on_the_triplet_as_it_is(wanted, monkeypatch):
     """u, v, their difference, sum and products; the limit, and the margin with its error on the safe side."""

@@ -357,3 +357,18 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(archive.os, "access", lambda *_: False)
     with pytest.raises(InputError, match="does not let you write"):
         write(tmp_path / "file", "kind", {}, {})
+
+
+def test_a_name_that_is_too_long_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(InputError, match=r"^where='.*: File name too long, take another name$"):
+        archive.target(tmp_path / ("x" * 300), "where")
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, -5), (-5, -1), (-2, -3), (-1, 0)])
+@pytest.mark.parametrize("read_or_map", [read_npy, archive.map_npy])
+def test_arrays_with_a_side_below_zero_are_refused_whatever_the_product(tmp_path, shape, read_or_map):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    whole = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + bytes(8 * abs(int(np.prod(shape))))
+    (tmp_path / "file").write_bytes(whole)
+    with open(tmp_path / "file", "rb") as stream, pytest.raises(ValueError, match="does not take"):
+        read_or_map(stream, len(whole))

@@ -250,3 +250,16 @@ def test_between_two_lambdas_a_mixture_is_better_than_either(seed, tmp_path):
         assert mixed.primal >= proof.primal * (1 - 1e-9)
         exact = ts.solve(problem, lam, tol=1e-10, start=mixed.M, max_iter=3000)
         assert mixed.primal - mixed.gap <= exact.primal * (1 + 1e-9) + mixed.rounding
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_end_takes_the_factor_that_is_given_or_finds_one(seed):
+    problem, _ = some_problem(seed)
+    M = np.ones(problem.shape) if problem.cone.name == "diagonal" else np.eye(problem.shape[0])
+    factor, smoothing = problem.cone.project(M).factor, problem.loss.smoothings[0]
+    found = balls.End.of(problem, M, 1.0, smoothing)
+    given = balls.End.of(problem, M, 1.0, smoothing, factor)
+    other = balls.End.of(problem, M, 1.0, smoothing, 2 * factor)
+    np.testing.assert_array_equal(found.H, given.H)
+    assert (found.slack, found.value, found.dual_term) == (given.slack, given.value, given.dual_term)
+    assert other.value != found.value

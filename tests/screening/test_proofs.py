@@ -198,3 +198,12 @@ def test_what_is_too_small_to_be_put_right_is_an_error(monkeypatch):
     found, work = made.put_right(problem, np.array([1.125, 2.0, 0.0, 1.0]), 3.0, np.array([16.0, 1.0, 1.0, 1.0]))
     assert (found.error, work) == (3.5, 0.0)
     assert found.A is made.A
+
+
+def test_noise_is_relative_to_the_size_of_a_weight_whatever_its_sign():
+    own, other = np.array([-1e6 - 5e-7, -1e6 - 5e-6, -0.5]), np.array([-1e6, -1e6, -0.5 + 1e-12])
+    out = np.empty(3)
+    count, size, lost = strayed_weights(own, other, np.ones(3), 1e-12, out)
+    assert (count, out[0], out[2]) == (1, 0.0, 0.0)
+    assert size == pytest.approx(5e-6, rel=1e-3, abs=0)
+    assert lost == pytest.approx(5e-7, rel=1e-3, abs=0)

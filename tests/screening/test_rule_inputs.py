@@ -109,6 +109,23 @@ def test_a_centre_that_is_in_the_cone_but_for_rounding_is_taken_to_be_in_it(monk
     assert seen[0][7] == 1e-250
 
 
+@pytest.mark.parametrize("chunk", [1, 30, 99, 100, 1000])
+def test_chunks_are_no_longer_than_they_may_be_and_together_are_all(chunk):
+    problem, _, zones = a_region(np.eye(3), 0.25)
+    seen = []
+
+    def kernel(left, positive, negative, out):
+        seen.append(left)
+        assert len(left) == len(positive) == len(negative) == len(out) <= chunk
+        out[:] = rules.ZERO
+
+    left = np.flatnonzero(zones == 0)
+    rules._in_chunks(problem, zones, kernel, chunk)
+    assert len(seen) == -(-len(left) // chunk)
+    np.testing.assert_array_equal(np.sort(np.concatenate(seen)), left)
+    np.testing.assert_array_equal(zones[left], rules.ZERO)
+
+
 @pytest.mark.parametrize("cone", ["psd", "diagonal"])
 def test_the_linear_rule_gets_the_half_space_with_its_errors(cone, monkeypatch):
     center = np.diag([4.0, 1.0, -2.0]) if cone == "psd" else np.array([4.0, 1.0, -2.0])

@@ -268,7 +268,7 @@ def _npy_header(stream, size):
     if dtype.hasobject:
         raise ValueError("Object arrays cannot be loaded")
     count = math.prod(shape)
-    if count < 0 or dtype.itemsize == 0 or len(header) + count * dtype.itemsize != size:
+    if min(shape, default=0) < 0 or dtype.itemsize == 0 or len(header) + count * dtype.itemsize != size:
         raise ValueError(f"an array of shape {shape} and type {dtype} does not take {size:,} bytes")
     return shape, fortran, dtype, len(header)
 
