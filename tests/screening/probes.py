@@ -38,24 +38,20 @@ def probe(problem, e, lam, other, bound, optimum, rng, counts, label):
     center, width = _margins(engine, sphere.center), norms * radius
     zones = np.zeros(len(u), dtype=np.int8)
     rules.sphere_rule(engine, region, norms, zones)
-    decided = [("sphere", zones.copy())]
-    rules.linear(engine, region, norms, zones, engine.rounding)
-    decided.append(("linear", zones.copy()))
-    slow = zones.ndim and sphere.center.ndim == 2 and np.linalg.eigvalsh(sphere.center)[0] < 0
+    rules.linear(engine, region, norms, zones, engine.rounding)  # each rule decides what the ones before have left
+    slow = sphere.center.ndim == 2 and np.linalg.eigvalsh(sphere.center)[0] < 0
     if not slow or len(u) <= FEW:
         rules.semidefinite(engine, region, norms, zones)
-        decided.append(("semidefinite", zones))
-    for rule, zones in decided:
-        for zone, sign, limit in ((2, 1, 1.0), (1, -1, 1.0 - gamma)):
-            chosen = zones == zone
-            hard = np.minimum(np.abs(truth - limit), np.abs(center - sign * width - limit)) <= 0.01 * width
-            wrong = chosen & (sign * (limit - truth) > doubt)
-            counts["probes"] += int(chosen.sum())
-            counts["hard"] += int((chosen & hard).sum())
-            counts["hard by the optimum"] += int((chosen & (np.abs(truth - limit) <= 0.01 * width)).sum())
-            if wrong.any():
-                counts["wrong"] += int(wrong.sum())
-                counts[f"wrong: probe, {label}, {rule}"] += int(wrong.sum())
+    for zone, sign, limit in ((2, 1, 1.0), (1, -1, 1.0 - gamma)):
+        chosen = zones == zone
+        hard = np.minimum(np.abs(truth - limit), np.abs(center - sign * width - limit)) <= 0.01 * width
+        wrong = chosen & (sign * (limit - truth) > doubt)
+        counts["probes"] += int(chosen.sum())
+        counts["hard"] += int((chosen & hard).sum())
+        counts["hard by the optimum"] += int((chosen & (np.abs(truth - limit) <= 0.01 * width)).sum())
+        if wrong.any():
+            counts["wrong"] += int(wrong.sum())
+            counts[f"wrong: probe, {label}"] += int(wrong.sum())
 
 
 def _vectors(problem, sphere, radius, M, rng):

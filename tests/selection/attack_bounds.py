@@ -8,6 +8,7 @@ the radius of the limit.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 
 import numpy as np
 
@@ -39,7 +40,10 @@ def attack(seed, counts):
         end = _end_of(problem, path, place)
         points, rows = _made(rng, X, end)
         compared, voted = ts.comparison_bounds(path, points, rows), ts.validation_bounds(path, X, y, X_val, y_val, k)
+        seen = set()  # intervals: what is decided for all of one is counted once, however many lambdas judge it
         for t in (place, place, int(rng.integers(len(path) - 1))):
+            first = t not in seen
+            seen.add(t)
             share = rng.choice([0.0, 1e-9, 0.5, 1.0, rng.random()])
             lam = float(
                 np.clip(path.lambdas[t] ** (1 - share) * path.lambdas[t + 1] ** share, *path.lambdas[[t + 1, t]])
@@ -55,13 +59,16 @@ def attack(seed, counts):
             if mixed.primal - exact.primal > both.gap_at(lam) + mixed.rounding + 1e-12 * abs(mixed.primal):
                 _count(counts, "wrong", 1, f"gap of a mixture at lam={lam!r}, seed {seed}")
             near = end if t == place else None
-            _comparisons(exact, away, near, points, rows, compared.outcomes[t], counts, f"comparison, seed {seed}")
+            made = Counter()
+            _comparisons(exact, away, near, points, rows, compared.outcomes[t], made, f"comparison, seed {seed}")
             found, clear = votes(exact.M, X, y, X_val, k)
             outcome, right = voted.outcomes[t], found == y_val
             wrong = clear & (((outcome > 0) & ~right) | ((outcome < 0) & right))
-            counts["predictions"] += int(np.count_nonzero(outcome))
-            counts["open predictions"] += int(np.count_nonzero(outcome == 0))
-            _count(counts, "wrong", int(wrong.sum()), f"prediction, seed {seed}")
+            made["predictions"] = int(np.count_nonzero(outcome))
+            made["open predictions"] = int(np.count_nonzero(outcome == 0))
+            _count(made, "wrong", int(wrong.sum()), f"prediction, seed {seed}")
+            counts.update(made if first else {key: number for key, number in made.items() if key.startswith("wrong")})
+            counts["judged"] += made["decisions"]
 
 
 def _problem(rng, X, y):

@@ -140,6 +140,16 @@ def test_ends_that_are_none_are_refused():
             nearer_between(*good[:place], value, *good[place + 1 :])
 
 
+def test_ends_of_two_cones_are_refused():
+    """Of the diagonal cone |H| is smaller: with it, balls of matrices would be taken for smaller than they are."""
+    points, one, two = [[0.0, 0.0], [1.0, 1.0], [1.5, -1.5]], np.ones(2), np.eye(2)
+    assert nearer_between(points, (one, one), (0.9, 0.9), 1.8) == 1
+    assert nearer_between(points, (two, two), (0.9, 0.9), 1.8) == 0
+    for centers in ((one, two), (two, one)):
+        with pytest.raises(ts.InputError, match=r"centers have shapes \(2.*\): both must be"):
+            nearer_between(points, centers, (0.9, 0.9), 1.8)
+
+
 def test_a_norm_that_vanishes_among_large_numbers_is_still_bounded():
     """u = v, but 128 bits cannot tell: the ends are numbers, and hold the margin 0 and little more."""
     low, high = margins_in([[1e30, 0.0], [1e-30, 0.0], [1e-30, 0.0]], np.eye(2), 0.1)

@@ -99,6 +99,10 @@ def nearer_between(
         raise InputError(
             f"squares={shortened(squares)}, k={shortened(k)}: two ends have two squares of radii and one k"
         )
+    if centers[0].shape != centers[1].shape:
+        raise InputError(
+            f"centers have shapes {centers[0].shape} and {centers[1].shape}: both must be (d, d), or both (d,)"
+        )
     with flint.ctx.workprec(BITS):
         (one, h), (two, _) = (_margin(flint, points, center) for center in centers)
         s1, s2, k = (flint.arb(float(number)) for number in (*squares, k))
