@@ -73,17 +73,30 @@ def _vectors(problem, sphere, radius, M, rng):
     u[swap], v[swap] = v[swap], u[swap].copy()
     norms = np.sqrt(np.maximum(_products(u, v, None, sphere.center.ndim == 1), 0.0))
     q, best = _products(u, v, sphere.center, False), _products(u, v, M, False)
-    above = rng.uniform(size=many) < 0.5
-    sign, limit = np.where(above, 1.0, -1.0), np.where(above, 1.0, 1.0 - problem.loss.gamma)
+    below, width, at_sphere = 1.0 - problem.loss.gamma, radius * norms, rng.uniform(size=many) < 0.5
+    # Where the sphere is wide next to its centre's margin it decides nothing above a limit, but something below.
+    above = (rng.uniform(size=many) < 0.5) & ~(at_sphere & (np.abs(q) <= width) & (below > 0))
+    sign, limit = np.where(above, 1.0, -1.0), np.where(above, 1.0, below)
+    # -H in place of H, where no length of it has a margin at the limit.
+    lead = np.where(at_sphere, q - sign * width, best)
+    turn = lead * limit < 0
+    u[turn], v[turn] = v[turn], u[turn].copy()
+    q, best = np.where(turn, -q, q), np.where(turn, -best, best)
     slack = 10 ** rng.uniform(-9, -2.01, many)
-    of_sphere = q - sign * radius * norms * (1 + slack)  # just decided
-    of_optimum = best - sign * slack * radius * norms * rng.choice([-1, 1], many)  # next to its limit at the optimum
-    value = np.where(rng.uniform(size=many) < 0.5, of_sphere, of_optimum)
+    of_sphere = q - sign * width * (1 + slack)  # just decided
+    of_optimum = best - sign * slack * width * rng.choice([-1, 1], many)  # next to its limit at the optimum
+    value = np.where(at_sphere, of_sphere, of_optimum)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = limit / value
     good = np.isfinite(scale) & (scale > 1e-30) & (scale < 1e30) & (norms > 0)
     root = np.sqrt(scale[good])[:, None]
-    return root * u[good], root * v[good]
+    u, v = root * u[good], root * v[good]
+    if not len(u) or rng.uniform() < 0.25:
+        return u, v
+    # What rounding may do to a triplet grows with the longest of all: most often those that are far longer are left out.
+    longest = np.maximum(np.abs(u).max(axis=1), np.abs(v).max(axis=1))
+    some = longest <= 10 * np.median(longest)
+    return u[some], v[some]
 
 
 def _products(u, v, M, diagonal):
@@ -101,7 +114,7 @@ def _products(u, v, M, diagonal):
 def _engine(problem, u, v, rng):
     """Return an engine over these triplets, three points each, somewhere."""
     count = len(u)
-    x = rng.normal(size=u.shape) * np.abs(u).max() * rng.choice([0.0, 1.0])
+    x = rng.normal(size=u.shape) * np.abs(u).max(axis=1, keepdims=True) * rng.choice([0.0, 1.0])
     points = np.concatenate([x, x - v, x - u])
     numbers = np.arange(count)
     triplets = ts.given_triplets(np.stack([numbers, numbers + count, numbers + 2 * count], axis=1))
