@@ -117,20 +117,25 @@ def run(suite, words, workers, seed=0, sample=None, minutes=240.0):
 
 
 def _measured(suite, core, workers, until):
-    """Return {test: (seconds, what it runs)} of those that are quick; what was measured before is kept in a file."""
+    """Return {test: (seconds, what it runs)} of those that are quick; what was measured before is kept in a file.
+
+    Those are measured again that have changed, or of whose modules one has; of slow ones nobody knows these.
+    """
     file, hashes = KEPT / "suite.json", {name: _hash(name) for name in SUITE}
-    source = hashlib.sha256("".join(core.source.values()).encode()).hexdigest()[:16]
+    sources = {module: hashlib.sha256(text.encode()).hexdigest()[:16] for module, text in core.source.items()}
     known = json.loads(file.read_text()) if file.exists() else {}
     known = {
-        key: told for key, told in known.items() if told["file"] == hashes.get(_file_of(key)) and told["core"] == source
-    }
+        key: told for key, told in known.items()
+        if told["file"] == hashes.get(_file_of(key)) and told["core"].items() <= sources.items()
+    }  # fmt: skip
     new = [name for name in suite.items if name not in known]
     print(f"{len(suite.items)} tests, {len(new)} of them new", flush=True)
     last = [time.time()]
 
     def done(name, answer, _):
         took, lines = answer or (None, {})
-        known[name] = {"file": hashes[_file_of(name)], "core": source, "seconds": took, "lines": lines}
+        core = {module: sources[module] for module in sources if lines.get(module) or took is None}
+        known[name] = {"file": hashes[_file_of(name)], "core": core, "seconds": took, "lines": lines}
         if time.time() - last[0] > 20:
             save(file, known)
             last[0] = time.time()
