@@ -29,6 +29,14 @@ def written(folder, text=PETS, name="pets.csv"):
     return folder / name
 
 
+def test_a_decimal_comma_where_commas_separate_columns(tmp_path):
+    """It was one column without a name, and the labels were blamed."""
+    file = written(tmp_path, "age,weight,label\n1,2,a\n2,1,b\n")
+    assert "so its numbers have points; leave it out" in refusal(file, decimal=",")
+    for text in ("1,5 2,5 a\n2,5 1 b\n", "1,5;2,5;a\n2,5;1;b\n"):
+        assert read_points(written(tmp_path, text), decimal=",").X.tolist() == [[1.5, 2.5], [2.5, 1.0]]
+
+
 def refusal(*arguments, **more):
     with pytest.raises(InputError) as caught:
         read_points(*arguments, **more)

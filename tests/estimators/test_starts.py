@@ -48,6 +48,29 @@ def test_within_survives_classes_of_one_point_and_more_features_than_points():
     assert values[-1] == pytest.approx(values[-2])  # outside the span of the points, all directions are alike
 
 
+def test_directions_in_which_no_point_differs_have_no_weight():
+    """Three columns of categories always have the sum 1: its direction had the largest weight, and was z0 of all."""
+    rng = np.random.default_rng(0)
+    kind, y = rng.integers(0, 3, 90), rng.integers(0, 2, 90)
+    Z = np.column_stack([np.eye(3)[kind], np.ones(90), rng.normal(size=(90, 2)) + y[:, None], 2.0 * y])
+    N = within_class(Z, y)
+    for none in ([1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0]):
+        assert N @ none == pytest.approx(np.zeros(7), abs=1e-12 * N.max())
+    assert np.linalg.matrix_rank(N) == 5  # the last feature tells the classes apart and has no variance within them
+    assert N[6, 6] == pytest.approx(N.max())
+    with_all = np.linalg.inv(shrunk_covariance(_within(Z, y), shrinkage=0.1))
+    differences = Z[:45] - Z[45:]
+    squares = [np.einsum("ij,jk,ik->i", differences, metric, differences) for metric in (N, with_all)]
+    assert squares[0] == pytest.approx(squares[1], rel=1e-9)
+    model = ts.TripletMetric(prior="within").fit(scale(Z), y)
+    assert np.ptp(model.transform(scale(Z))[:, 0]) > 0.1
+
+
+def _within(Z, y):
+    rest = np.concatenate([Z[y == c] - Z[y == c].mean(axis=0) for c in np.unique(y)])
+    return rest.T @ rest / len(Z)
+
+
 @pytest.mark.parametrize("gamma", [0.05, 0.0, 1.0])
 @pytest.mark.parametrize("kind", ["knn", "given", "all"])
 def test_the_scale_is_the_smallest_whose_loss_is_nearly_least(gamma, kind):

@@ -156,6 +156,11 @@ def test_nothing_is_printed_over_anything_and_the_slider_has_one_line(browser, p
         )
         assert [chart for chart, texts in charts if len(texts) < 3] == []
         assert clashes(charts) == []
+        browser.execute_script("D.rel_gaps[1] = 1e-16; draw()")  # labels as wide as this lay under the axis' title
+        wide = "return Array.from(document.querySelectorAll('#gaps .ytick text')).map((e) => e.textContent)"
+        until(lambda: browser.execute_script(wide), lambda labels: len(max(labels, key=len, default="")) > 4)
+        charts = until(lambda: browser.execute_script(spots), lambda seen: not clashes(seen))
+        assert clashes(charts) == []
         tops = (
             "return ['back', 'lambda', 'on', 'best'].map((id) => document.getElementById(id).getBoundingClientRect())"
         )

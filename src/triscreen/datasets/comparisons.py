@@ -79,7 +79,8 @@ def read_comparisons(
     for line, cells, hint in _cells(text, source, numbers):
         strange = [cell for cell in cells if not _known(cell, numbers)]
         if strange:
-            what = "the name of a point" if numbers is not None else "a whole number (for names, say in which column)"
+            what = "a whole number (for names: --names FILE, one a line, or --names COLUMN)"
+            what = what if numbers is None else "the name of a point"
             hint = hint if len(strange) == 3 else ""
             raise InputError(f"source={source!r}, line {line}: {shortened(strange[0])} is not {what}{hint}")
         row = [int(cell) if numbers is None else numbers[cell] for cell in cells]

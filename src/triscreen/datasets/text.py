@@ -122,6 +122,10 @@ def delimiter_of(text, name, decimal="."):
         return "\t"
     line = next((line for line in io.StringIO(text) if line.strip()), "")
     line = re.sub(r'"[^"]*"', "", line)
+    if decimal == "," and line.count(",") > 1 and len(line.split()) == 1 and not re.search("[\t;]", line):
+        raise InputError(
+            f"decimal=',': commas separate the columns of source={name!r}, so its numbers have points; leave it out"
+        )
     return next((sign for sign in "\t;," if sign in line and sign != decimal), None)
 
 

@@ -23,6 +23,8 @@ from triscreen.solvers import Solution
 NAMES = ("identity", "within")
 # Of the mean variance within classes, in the place of so much of their covariance.
 SHRINKAGE = 0.1
+# Points do not differ in a direction that has no more than this share of the mean variance.
+_FLAT = 1e-9
 # A scale may lose so much of the total weight against the best one.
 _NEARLY = 1e-3
 # Squared distances at a scale are at most so large: rounding must leave something of the 1 that margins are held to.
@@ -77,12 +79,15 @@ def make_start(prior, X, y, cone):
 def within_class(X, y, cone="psd", shrinkage=SHRINKAGE):
     """Return the inverse of the covariance within classes, shrunk towards its mean variance.
 
-    In that metric, classes are as round as they can be made: what Fisher's discriminant measures with.
+    In that metric, classes are as round as they can be made: what Fisher's discriminant measures with. Of more points
+    than features, directions in which they do not differ at all have no weight (it would be the largest): those of a
+    constant feature, or of features that are always 1 together, as categories are.
     """
     _, codes = np.unique(y, return_inverse=True)
     means = np.zeros((codes.max() + 1, X.shape[1]))
     np.add.at(means, codes, X)
-    rest = X - (means / np.bincount(codes)[:, None])[codes]
+    means /= np.bincount(codes)[:, None]
+    rest = X - means[codes]
     spread = np.einsum("ij,ij->j", rest, rest) / len(X)
     mean = float(spread.mean())
     if mean == 0:  # every class is one point
@@ -92,7 +97,14 @@ def within_class(X, y, cone="psd", shrinkage=SHRINKAGE):
     S = (1 - shrinkage) / len(X) * (rest.T @ rest)
     S[np.diag_indices_from(S)] += shrinkage * mean
     values, vectors = np.linalg.eigh(S)
-    return (vectors / np.maximum(values, shrinkage * mean * (1 - 1e-9))) @ vectors.T
+    flat = vectors[:, values <= shrinkage * mean * (1 + _FLAT)]
+    values = np.maximum(values, shrinkage * mean * (1 - 1e-9))
+    if flat.shape[1] and len(X) > X.shape[1]:
+        _, between, right = np.linalg.svd((means - X.mean(axis=0)) @ flat, full_matrices=False)
+        differ = flat @ right[between**2 > _FLAT * mean].T
+        rest = vectors[:, flat.shape[1] :]
+        return (rest / values[flat.shape[1] :]) @ rest.T + differ @ differ.T / (shrinkage * mean)
+    return (vectors / values) @ vectors.T
 
 
 def moved(X, N):

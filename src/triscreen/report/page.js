@@ -169,6 +169,8 @@ function themed(layout) {
   const out = { margin: { l: 60, r: 15, t: 15, b: 50 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: css("--ink"), family: "system-ui, sans-serif", size: 12 }, ...layout };
   for (const name of ["xaxis", "yaxis", "xaxis2", "yaxis2"]) if (out[name]) out[name] = { ...axis, ticklabelstandoff: name[0] === "x" ? 5 : 2, ...out[name] };
+  // Labels such as 10 to the -16 are as wide as the margin: the title goes to their left, whatever their width.
+  if (out.yaxis?.title) out.yaxis = { ...out.yaxis, automargin: true, title: { standoff: 4, ...out.yaxis.title } };
   return out;
 }
 function draw() {
