@@ -148,3 +148,15 @@ def test_bad_input():
     ):
         with pytest.raises(ts.InputError, match=text):
             ts.TripletMetricCV(2, **arguments).fit(X, y)
+
+
+def test_a_range_of_one_ratio_has_one_lambda_to_bound():
+    X, y = data(0)
+    for start in ("none", "identity"):
+        given = {"candidates": [None if start == "none" else start], "ratios": [0.01]}
+        model = ts.TripletMetricCV(2, cv=3, certify=0.5, neighbors="euclid", n_jobs=1, **given).fit(X, y)
+        model.chosen_ = start
+        assert model.certified_ratios_.tolist() == [0.01, 0.01]
+        assert len(model.error_lower_) == len(model.error_upper_) == 1
+        assert model.error_lower_[0] <= np.mean(errors_at(model, X, y, 0.01)) <= model.error_upper_[0] + 1e-12
+        assert model.possible_ratios_ == []

@@ -275,3 +275,57 @@ def test_bad_input(tmp_path):
         ts.validation_bounds(loaded, X, y, X_val, y_val)
     again = ts.validation_bounds(loaded, X, y, X_val, y_val, problem=problem)
     assert np.array_equal(again.outcomes, bounds.outcomes)
+
+
+def test_one_held_out_point_is_enough():
+    _, X, y, X_val, y_val = some_data(3)
+    path = ts.solve_path(ts.Problem(X, ts.knn_triplets(X, y, 2)), ratio=0.8, n_lambdas=6)
+    every = ts.validation_bounds(path, X, y, X_val, y_val).outcomes
+    for i in range(len(X_val)):
+        one = ts.validation_bounds(path, X, y, X_val[i : i + 1], y_val[i : i + 1]).outcomes
+        # The limits of what is looked at depend on which queries there are, what is decided does not contradict.
+        assert (one[:, 0] * every[:, i] >= 0).all()
+    with pytest.raises(ts.errors.InputError, match="at least one point is needed"):
+        ts.validation_bounds(path, X, y, X_val[:0], y_val[:0])
+
+
+def others(X, y, rows):
+    """A problem, and others with as many features and triplets, by what they differ in."""
+    T, weights = ts.given_triplets(rows), np.linspace(1, 2, len(rows))
+    return ts.Problem(X, T), {
+        "other points X": ts.Problem(1.5 * X, T),
+        "other triplets or weights": ts.Problem(X, ts.given_triplets(rows, weights)),
+        "another loss": ts.Problem(X, T, ts.SmoothedHinge(1.0)),
+        "another prior": ts.Problem(X, T, prior=np.eye(X.shape[1])),
+    }
+
+
+def test_a_problem_of_the_same_size_but_another_one_is_refused():
+    _, X, y, X_val, y_val = some_data(3)
+    problem, wrong = others(X, y, ts.knn_triplets(X, y, 2).indices())
+    path = ts.solve_path(problem, ratio=0.8, n_lambdas=6)
+    for words, other in wrong.items():
+        for ask in (
+            lambda other=other: path.ball(path.lambdas[2], other),
+            lambda other=other: path.at(path.lambdas[2], other),
+            lambda other=other: path.influence(2, other),
+            lambda other=other: path.leave_one_out(2, X, y, problem=other),
+            lambda other=other: ts.validation_bounds(path, X, y, X_val, y_val, problem=other),
+            lambda other=other: ts.comparison_bounds(path, X, [[0, 1, 2]], problem=other),
+        ):
+            with pytest.raises(ts.errors.InputError, match=f"^problem has {words} than this path was solved for"):
+                ask()
+    again, _ = others(X, y, ts.knn_triplets(X, y, 2).indices())
+    assert path.ball(path.lambdas[2], again).radius == path.ball(path.lambdas[2]).radius
+
+
+def test_what_a_path_kept_is_about_its_own_problem_only():
+    _, X, y, *_ = some_data(3)
+    problem, wrong = others(X, y, ts.knn_triplets(X, y, 2).indices())
+    path = ts.solve_path(problem, ratio=0.8, n_lambdas=6)
+    assert path._rows[3].pull is not None
+    for other in wrong.values():
+        quick, end = path._quick_end(3, other), path._end(3, other)
+        assert np.array_equal(quick.H, end.H)
+        assert (quick.slack, quick.value, quick.dual_term) == (end.slack, end.value, end.dual_term)
+        assert quick.dual_term != path._quick_end(3, problem).dual_term

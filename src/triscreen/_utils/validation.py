@@ -39,18 +39,20 @@ def as_numbers(values, name, narrow=False):
         raise InputError(f"{name} has dtype {array.dtype}: {name} must hold real numbers only ({err})") from None
 
 
-def as_points(X, name="X", narrow=False):
+def as_points(X, name="X", narrow=False, least=2):
     """Return X as a finite, C-ordered float64 array (n, d), without copying where it is one already.
 
-    narrow: float32 stays what it is, be it in memory or mapped from a file, and smaller types become float32.
+    narrow: float32 stays what it is, be it in memory or mapped from a file, and smaller types become float32; least: so
+    many points, one or two.
     """
     if hasattr(type(X), "tocsr"):  # of the type: a table may have a column of that name
         raise InputError(f"{name} is a sparse matrix: pass a dense array, such as {name}.toarray()")
     X = as_numbers(X, name, narrow)
     if X.ndim != 2:
         raise InputError(f"{name} has shape {X.shape}: {name} must be two-dimensional, (n_points, n_features)")
-    if X.shape[0] < 2:
-        raise InputError(f"{name} has shape {X.shape}: at least two points are needed")
+    if X.shape[0] < least:
+        enough = "one point is" if least == 1 else "two points are"
+        raise InputError(f"{name} has shape {X.shape}: at least {enough} needed")
     if X.shape[1] < 1:
         raise InputError(f"{name} has shape {X.shape}: at least one feature is needed")
     X = np.ascontiguousarray(X)

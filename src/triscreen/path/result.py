@@ -258,6 +258,7 @@ class Path(Columns, Plots, EachPoint, Verified):
                 f"problem has {found[0]} features, {found[1]} triplets and cone={found[2]!r}: this path belongs to one "
                 f"with {self.n_features} features, {self.n_triplets} triplets and cone={self.cone!r}"
             )
+        self._check_recipe(problem)
         return problem
 
     @single_threaded_blas()
@@ -313,7 +314,7 @@ class Path(Columns, Plots, EachPoint, Verified):
     def _quick_end(self, number, problem):
         """Return the metric at the number-th lambda as an end of balls without a pass, where the walk kept enough."""
         row = self._rows[number]
-        if row.pull is None:
+        if row.pull is None or problem is not self._problem:  # of another problem it says nothing
             return replace(self._end(number, problem), dist=None)
         factor = problem.units.into(row.factor, FACTOR)
         return End.kept(problem, row, problem.cone.element(factor), problem.units.into(row.lam, LAMBDA))

@@ -166,7 +166,7 @@ def validation_bounds(
     problem = _problem_of(path, problem)
     X, k = as_points(X), as_count(k, "k")
     _, classes = as_labels(y, len(X))
-    X_val = as_points(X_val, "X_val")
+    X_val = as_points(X_val, "X_val", least=1)
     _check_width(X, problem, "X")
     _check_width(X_val, problem, "X_val")
     if k > len(X):

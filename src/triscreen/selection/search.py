@@ -42,6 +42,7 @@ class Search:
         if len(parts) == 1:
             return parts[0]
         keys = np.unique(np.concatenate([part[0] for part in parts]))[::-1]
+        keys = np.repeat(keys, 2) if len(keys) == 1 else keys  # from the only one to itself
         middle = np.sqrt(keys[:-1]) * np.sqrt(keys[1:])
         lower, upper = np.zeros(len(middle)), np.zeros(len(middle))
         for own, low, high in parts:
