@@ -171,6 +171,27 @@ def test_a_search_goes_on_where_it_was(monkeypatch, tmp_path):
     assert np.array_equal(table, nearest(X, made.codes, 3, Threads(1), (True,))[0])
 
 
+def test_what_was_found_and_is_damaged_is_not_believed(tmp_path):
+    """No bit of the file is out of reach: neither of the numbers nor of what says which of them is where."""
+    rng, file = np.random.default_rng(0), tmp_path / "near.npz"
+    arrays = [rng.integers(0, 99, (5, 2)).astype(kind) for kind in (np.int32, np.float64) * 2]
+    neighbours._keep(file, arrays)
+    content = file.read_bytes()
+    assert all(map(np.array_equal, neighbours._kept(file), arrays))
+    flips = enumerate(content)
+    damaged = [content[:place] + bytes([byte ^ 1 << place % 8]) + content[place + 1 :] for place, byte in flips]
+    believed, damaged = 0, [*damaged, *(content[:end] for end in range(0, len(content), 50))]
+    for some in damaged:
+        file.write_bytes(some)
+        found = neighbours._kept(file)
+        believed += found is not None  # dates of members, and the like
+        assert found is None or (len(found) == 4 and all(map(np.array_equal, found, arrays)))
+    assert believed < len(damaged) / 4
+    file.write_bytes(content)
+    file.rename(tmp_path / "other.npz")
+    assert neighbours._kept(tmp_path / "other.npz") is None
+
+
 def test_near_anchors_go_together(tmp_path):
     rng = np.random.default_rng(0)
     centres = 50 * rng.normal(size=(4, 3))

@@ -151,6 +151,54 @@ def test_every_answer_once_whatever_becomes_of_the_copies(fake, seed):
     assert len(client.sent) > 70  # 60 would do
 
 
+def answer(client, future):
+    """Of an ill worker a."""
+    worker, kind, found = Client.answer(client, future)
+    return worker, kind, [(False, OSError("the disk is gone"))] * len(found) if worker == "a" else found
+
+
+def test_one_ill_worker_is_no_end_though_the_others_are_silent_for_the_moment(fake):
+    """On a busy machine all others may be late just then: they are asked all the same."""
+    client = fake("abc")
+    client.answer = lambda future: answer(client, future)
+    pool = Cluster(client)
+    pool.crew.look()
+    for worker in "bc":
+        pool.crew.was_silent(worker)
+    assert asked(pool) == EVERY
+    client.workers[:] = "a"
+    pool.crew.look(force=True)
+    with pytest.raises(ts.ClusterError, match="t: shard 0 fails on its worker, twice: the disk is gone"):
+        asked(pool)
+
+
+def test_a_second_copy_goes_to_nobody_who_has_raised(fake):
+    """It would raise again, and the first copy, of one that is slow, be dropped for that, over and over."""
+
+    def happens(future):
+        threading.Timer(0.0 if future.worker == "a" else 1.0, future.ends).start()
+
+    client = fake("ab", happens)
+    client.answer = lambda future: answer(client, future)
+    assert asked(Cluster(client, patience=0.1), 1) == ([0], [0])
+    assert [future.worker for future in client.sent] == ["a", "b"]
+
+
+@pytest.mark.parametrize("long", [True, False])
+def test_workers_that_dask_has_paused_are_not_waited_for_for_ever(fake, long, caplog):
+    """Dask starts nothing where memory is nearly full; what is at work there may still end."""
+    client, counts = fake("ab", lambda future: None), {"executing": 1}
+    about = {"status": "paused", "last_seen": 0.0, "metrics": {"task_counts": counts}}
+    client.scheduler_info = lambda n_workers: {"workers": dict.fromkeys("ab", about)}
+    begin, end = time.monotonic(), threading.Timer(1.5, counts.clear)
+    end.start()
+    with pytest.raises(ts.ClusterError, match=r"Dask has paused all workers, .* more workers or memory, and"):
+        asked(Cluster(client, patience=0.1, waiting=0.3), long=long)
+    assert time.monotonic() - begin > 1.5
+    assert "because their memory is nearly full: waiting up to 0 s" in caplog.text
+    assert all(future.released for future in client.sent)
+
+
 def test_who_has_to_make_a_shard_again_is_not_late_for_that(fake):
     """Otherwise a death made others late, who took over: their shards went to others again, who were late, too."""
     pool = Cluster(fake(), patience=30.0)

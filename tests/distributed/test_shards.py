@@ -330,6 +330,23 @@ def test_what_a_shard_remembers_of_a_metric_is_that_metric():
     assert fresh[0][0] != fresh[2][0]  # a factor, and a matrix
 
 
+def test_what_becomes_of_a_metric_here_changes_nothing_that_was_asked_with_it():
+    """Shards in this process get the arrays themselves; what is made again gets them from the steps."""
+    _, problem = both("knn", n_shards=1)
+    T, threads, F = problem.triplets, problem.threads, 0.1 * np.eye(4)
+    first = T.sweep(T.distances_under(problem.cone, F, threads), 0.05, threads)[0]
+    F *= 3
+    assert T.sweep(T.distances_under(problem.cone, F, threads), 0.05, threads)[0] != first
+    M = ts.solve(problem, 0.02 * problem.lambda_max()).M
+    dist, there = T.distances_of(M), T.distances_of(M.copy())
+    less = T.reduce((dist, dist), (0.01, 0.01), 0.0, 0.0, 0.95, True, 0.05, threads).triplets
+    assert 0 < less.n_pairs < T.n_pairs
+    before = less.sweep(there, 0.05, threads)[0]
+    M *= 0.1
+    shards.forget(T.plan)
+    assert less.sweep(there, 0.05, threads)[0] == before
+
+
 @pytest.mark.parametrize("kind", ["knn", "all"])
 def test_margins_are_as_exact_as_their_bound_says(kind):
     """Distances by a factor, and by a matrix that is none of a metric, against those of many digits."""

@@ -21,6 +21,7 @@ from triscreen.errors import ClusterError
 _log = logging.getLogger(__name__)
 _LOOK = 1.0  # seconds between two looks at the workers
 _NOBODY = "the cluster has no workers"
+_PAUSED = "Dask has paused all workers, because their memory is nearly full"
 
 
 class Crew:
@@ -54,6 +55,7 @@ class Crew:
         self._strays = {}  # worker that may have made a shard whose home is elsewhere -> until when it is told so
         self._silent = {}  # worker that kept us waiting -> since when
         self._looked = self._reminded = 0.0
+        self._heard = time.monotonic()  # when a worker has answered last, or somebody began to ask
         self._alone = None  # since when there have been no workers
         self._doing = {}  # worker -> keys of its tasks
 
@@ -76,6 +78,9 @@ class Crew:
         except NoAnswer as err:
             self._nobody(f"the scheduler does not answer ({err!s:.80})")
             return
+        if found and now - self._heard > self.patience and self._are_paused():
+            self._nobody(_PAUSED)
+            return
         self._why = _NOBODY
         with self._lock:
             if self.threads and found.keys() != self.threads.keys():
@@ -89,9 +94,25 @@ class Crew:
     def _nobody(self, why):
         self.threads, self._why = {}, why
 
+    def _are_paused(self):
+        """Are all workers paused, with nothing at work that could end? What waits for them would wait for ever."""
+        about = self._about()
+        return bool(about) and all(
+            one.get("status") == "paused" and not one.get("metrics", {}).get("task_counts", {}).get("executing")
+            for one in about.values()
+        )
+
+    def _about(self):
+        """Return what the scheduler knows of its workers; nothing where it does not answer."""
+        try:
+            return ask(self.patience, self.client.scheduler_info, n_workers=-1)["workers"]
+        except NoAnswer:  # `look` tells what is wrong with the scheduler
+            return {}
+
     def start_again(self):
         """A round begins: whatever was before, somebody has done that work; waiting counts from now on."""
-        self._alone = None if self._alone is None else time.monotonic()
+        self._heard = time.monotonic()
+        self._alone = None if self._alone is None else self._heard
 
     def is_there(self):
         """Is there any worker? A message where there is none, and `ClusterError` where that lasts too long."""
@@ -106,6 +127,8 @@ class Crew:
             what = f"{self._why}, and that for {self.waiting:.0f} s; the"
             if self._why == _NOBODY:
                 what = f"the cluster has had no workers for {self.waiting:.0f} s; start some, and the"
+            elif self._why == _PAUSED:
+                what = f"{self._why}, for {self.waiting:.0f} s; take more workers or memory, and the"
             raise ClusterError(f"{what} same call with a checkpoint goes on where it was")
         return False
 
@@ -157,9 +180,12 @@ class Crew:
         return self.elsewhere((), number)
 
     def elsewhere(self, excluded, number):
-        """Return some other worker, or None where there is none."""
-        others = [worker for worker in self.able if worker not in excluded]
-        return others[number % len(others)] if others else None
+        """Return some other worker, one that is not silent if there is any; or None where there is none."""
+        for some in (self.able, sorted(self.threads)):
+            others = [worker for worker in some if worker not in excluded]
+            if others:
+                return others[number % len(others)]
+        return None
 
     def n_jobs(self, worker, count):
         """Return how many threads a task may have, where a round has so many: the worker's, shared by its tasks.
@@ -212,13 +238,11 @@ class Crew:
 
     def unheard(self, seconds):
         """Return the workers that the scheduler has not heard of for so long, and see who does what (`doing`)."""
+        seen, self._doing = {worker: about["last_seen"] for worker, about in self._about().items()}, {}
         try:
-            info = ask(self.patience, self.client.scheduler_info, n_workers=-1)["workers"]
-            self._doing = ask(self.patience, self.client.processing)
-        except NoAnswer:  # `look` tells what is wrong with the scheduler
-            self._doing = {}
+            self._doing = ask(self.patience, self.client.processing) if seen else {}
+        except NoAnswer:
             return set()
-        seen = {worker: about["last_seen"] for worker, about in info.items()}
         # The scheduler's clock need not be ours: by that of whom it has heard of last.
         return {worker for worker, when in seen.items() if when < max(seen.values()) - seconds}
 
@@ -247,5 +271,6 @@ class Crew:
 
     def spoke(self, worker):
         """A worker has answered."""
+        self._heard = time.monotonic()
         with self._lock:
             self._silent.pop(worker, None)

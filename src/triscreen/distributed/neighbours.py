@@ -7,12 +7,11 @@ last tie. What a block has found is kept in the folder: a search that was ended 
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from itertools import pairwise
 
 import numpy as np
 
-from triscreen._utils.archive import replacing
+from triscreen._utils.archive import fingerprint, replacing
 from triscreen._utils.progress import searching
 from triscreen._utils.threads import Threads, chunk_bounds
 from triscreen.distributed.store import Parts, mapped
@@ -53,16 +52,14 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
 
         def arrived(number, block):
             found[todo[number]] = block
-            with replacing(files[todo[number]]) as stream:
-                np.savez(stream, *block)
+            _keep(files[todo[number]], block)
             tell(1 - sum(other is None for other in found) / len(found))
 
         pool.map("neighbours", find, jobs, arrived=arrived, long=True)
     rows = [found[i : i + len(asked)] for i in range(0, len(found), len(asked))]
     tables = [np.concatenate([merged(some, kind, k) for some in rows]) for kind in range(len(kinds))]
     tables = [table[:, : max(1, int((table >= 0).sum(axis=1).max()))] for table in tables]
-    with replacing(source.folder / f"nearest-{name}.npz") as stream:
-        np.savez(stream, *tables)
+    _keep(source.folder / f"nearest-{name}.npz", tables)
     for file in files:
         file.unlink(missing_ok=True)
     return tables
@@ -84,12 +81,22 @@ def _bounds(n, count):
     return list(pairwise(bounds))
 
 
+def _keep(file, arrays):
+    with replacing(file) as stream:
+        np.savez(stream, *arrays, seal=_seal(file, arrays))
+
+
+def _seal(file, arrays):
+    return np.frombuffer((file.name + fingerprint(*arrays)).encode(), dtype=np.uint8)
+
+
 def _kept(file):
-    """Return what was found before, or None."""
+    """Return what was found before; None: nothing was, or the file is damaged."""
     try:
-        with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            return [arrays[name] for name in arrays.files]
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError):
+        with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as content:
+            arrays = [content[name] for name in content.files if name != "seal"]
+            return arrays if np.array_equal(content["seal"], _seal(file, arrays)) else None
+    except Exception:  # a zip whose directory is damaged may raise anything
         return None
 
 

@@ -469,7 +469,8 @@ class _Round:
                 self.crew.was_silent(worker)
                 for number in task.numbers:
                     self.crew.stray(worker, self.places[number])
-            other = self.crew.elsewhere(had, task.numbers[0])
+            ill = {worker for number in task.numbers for worker in self.raised.get(number, ())}
+            other = self.crew.elsewhere(had | ill, task.numbers[0])
             if other is not None:
                 self._send(task, other)
         self._find_unknown(now)

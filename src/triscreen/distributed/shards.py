@@ -144,8 +144,8 @@ class State:
         if known is not None and known[1] == metric[1] and np.array_equal(known[0], metric[0]):
             return dist
         dist = distances(self.triplets, self.cone, metric, threads)
-        if self.triplets.lists_pairs:
-            self._last = metric, dist
+        if self.triplets.lists_pairs:  # a copy: in this process the array is whose it was, who may change it
+            self._last = (metric[0].copy(), metric[1]), dist
         return dist
 
     @property

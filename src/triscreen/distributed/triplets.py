@@ -260,9 +260,9 @@ class ShardedTriplets(NeverListed, TripletSet):
 
     def _narrowed(self, title, step):
         """Return (this set after one more step, what the shards answer)."""
-        before = self._names[-1] if self._names else ""
-        name = hashlib.blake2b(before.encode() + pickle.dumps(step, protocol=4), digest_size=16).hexdigest()
-        less = copy(self)
+        before, said = self._names[-1] if self._names else "", pickle.dumps(step, protocol=4)
+        name = hashlib.blake2b(before.encode() + said, digest_size=16).hexdigest()
+        less, step = copy(self), pickle.loads(said)  # of what its name says, whatever becomes of the arrays here
         less._names, less._steps = (*self._names, name), (*self._steps, step)
         answers = self._round(title, "narrow", less._names, step)
         left = iter(answers)
