@@ -49,6 +49,15 @@ def test_parameters_and_returns(name):
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
+def test_a_parameter_has_words(name):
+    lines = [line for line in sections(NAMES[name].__doc__).get("Parameters", "").splitlines() if line]
+    heads = [
+        k for k, line in enumerate(lines) if not line.startswith((" ", "-")) and not line.endswith((",", "ignored"))
+    ]
+    assert [lines[k] for k in heads if not "".join(lines[k + 1 : k + 2]).startswith("    ")] == []
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_an_example_that_runs(name):
     example = sections(NAMES[name].__doc__).get("Examples", "")
     assert ">>> " in example

@@ -76,9 +76,10 @@ def test_a_docstring_keeps_its_bars_underscores_and_code(site):
 
 def test_names_that_are_described_together_are_one_entry(site):
     _, reference = site
-    lines = ["Parameters", "----------", "a, b,", "c, d :", "    Four numbers.", "e : int", "    For a, b,", "    c."]
+    after = ["    Four numbers.", "e : int", "    For a, b,", "    c."]
+    lines = ["Parameters", "----------", "a, b,", "c, d :", *after]
     reference.escaped(None, None, None, None, None, lines)
-    assert lines == ["Parameters", "----------", "a, b, c, d :", "    Four numbers.", "e : int", "    For a, b,", "    c."]
+    assert lines == ["Parameters", "----------", "a, b, c, d :", *after]
 
 
 def test_every_page_is_in_a_toctree():

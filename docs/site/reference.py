@@ -102,7 +102,7 @@ def is_property(thing, name):
 
 
 def escaped(app, what, name, obj, options, lines):
-    """Docstrings are written to be read as they are: |M|, components_ and a * b are no markup; a head may have lines."""
+    """Docstrings are written to be read as they are: |M|, components_ and a * b are no markup; names go together."""
     lines[:] = in_one(lines)
     code = False
     for number, line in enumerate(lines):
@@ -116,7 +116,7 @@ def escaped(app, what, name, obj, options, lines):
 
 
 def in_one(lines):
-    """Return lines in which a head of several, names that are described together, is one: numpydoc takes each for one."""
+    """Return lines in which names that are described together are one head, on one line: numpydoc reads it so."""
     found = []
     for line in lines:
         if found and re.fullmatch(r"\w+(, \w+)*,", found[-1]) and re.match(r"\w+(, \w+)*(,$| :)", line):

@@ -22,7 +22,7 @@ from triscreen.report.intervals import counted
 _DIRECTIONS, _FEATURES = 20, 15
 
 
-def write_report(path: Path, file: str | os.PathLike) -> None:
+def write_report(path: Path, file: str | os.PathLike[str]) -> None:
     """Write the report of a path: what was learned, what was proven, how lambda was chosen.
 
     Parameters
