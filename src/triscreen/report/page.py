@@ -48,6 +48,8 @@ def write_report(path: Path, file: str | os.PathLike[str]) -> None:
     >>> facts = gather(path, problem, X, y, source="iris")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(path, os.path.join(folder, "report.html"))
+    ...     os.listdir(folder)
+    ['report.html']
     """
     page = render(path).encode("utf-8", "replace")  # a name of a file need not be text
     with replacing(file) as stream:
