@@ -7,6 +7,7 @@ import inspect
 
 import triscreen
 from triscreen.problem.engine import Engine
+from triscreen.triplets.base import TripletSet
 
 # Beside `triscreen.__all__`: public modules whose names are reached through the module.
 MODULES = [f"triscreen.{name}" for name in ("datasets", "distributed", "files", "report", "verification")]
@@ -17,6 +18,7 @@ BESIDE = (
     "triscreen.path.influence.Influence",
     "triscreen.path.leave_one_out.LeaveOneOut",
     "triscreen.problem.problem.Estimate",
+    "triscreen.triplets.base.TripletSet",
     "triscreen.verification.gaps.Ball",
     "triscreen.verification.neighbours.Neighbours",
 )
@@ -27,6 +29,9 @@ EXTENSION = (
     "triscreen.solvers.contract.Solver",
     "triscreen.solvers.contract.Watch",
     "triscreen.problem.engine.Evaluation",
+    "triscreen.problem.cones.Cone",
+    "triscreen.problem.cones.Projection",
+    "triscreen.problem.engine.Engine",
     "triscreen.screening.rules.Region",
     "triscreen.problem.rounding.gap_error",
 )
@@ -34,10 +39,12 @@ EXTENSION = (
 # Methods that other stages of triscreen call: they have types and docstrings, but no place in the API reference.
 FOR_US = {
     "at_prior", "check_lam", "check_one_by_one", "check_path", "checked", "from_arrays", "from_core", "start", "take",
-    "to_arrays", "to_core", "into", "make", "arithmetic", "going_on", "out_of", "without_dual",
+    "to_arrays", "to_core", "into", "make", "arithmetic", "going_on", "out_of", "without_dual", "assemble_few",
 }  # fmt: skip
-# Classes whose methods are for those who change triscreen: a `Problem` is one, but users need not know them.
-INSIDE = (Engine,)
+# Classes whose methods are for those who change triscreen: a `Problem` is one, but users need not know them. A few they
+# do: these are named in the docstring of the class, or here.
+INSIDE = (Engine, TripletSet)
+FOR_ALL = ("indices",)
 
 
 def public_names():
@@ -63,7 +70,8 @@ def parts(name, thing):
         home = next((base for base in thing.__mro__ if part in vars(base)), None)
         protocol = part == "__init__" and vars(thing).get("_is_protocol")
         private = protocol or (part.startswith("_") and part not in ("__init__", "__call__"))
-        if home is None or home in INSIDE or private or not home.__module__.startswith("triscreen"):
+        inside = home in INSIDE and part not in FOR_ALL
+        if home is None or inside or private or not home.__module__.startswith("triscreen"):
             continue
         found = vars(home)[part]
         found = getattr(found, "__func__", found)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
+import importlib
 import inspect
 import re
+from functools import cache
 
 import pytest
 
@@ -49,10 +52,27 @@ def test_parameters_and_returns(name):
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_an_example_that_runs(name):
-    example = sections(NAMES[name].__doc__).get("Examples", "")
-    assert ">>> " in example
-    assert "+SKIP" not in example
+def test_a_parameter_has_words(name):
+    lines = [line for line in sections(NAMES[name].__doc__).get("Parameters", "").splitlines() if line]
+    heads = [
+        k for k, line in enumerate(lines) if not line.startswith((" ", "-")) and not line.endswith((",", "ignored"))
+    ]
+    assert [lines[k] for k in heads if not "".join(lines[k + 1 : k + 2]).startswith("    ")] == []
+
+
+@cache
+def collected(module):
+    """Return {name: examples} of what `tests/test_doctests.py` runs of a module."""
+    return {found.name: found.examples for found in doctest.DocTestFinder().find(importlib.import_module(module))}
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_an_example_that_runs_and_shows_something(name):
+    thing = NAMES[name]
+    assert ">>> " in sections(thing.__doc__).get("Examples", "")
+    examples = collected(thing.__module__)[f"{thing.__module__}.{thing.__qualname__}"]
+    assert any(example.want for example in examples)
+    assert [example.options for example in examples if example.options] == []  # none is skipped
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))

@@ -74,6 +74,14 @@ def test_a_docstring_keeps_its_bars_underscores_and_code(site):
     assert lines == wanted
 
 
+def test_names_that_are_described_together_are_one_entry(site):
+    _, reference = site
+    after = ["    Four numbers.", "e : int", "    For a, b,", "    c."]
+    lines = ["Parameters", "----------", "a, b,", "c, d :", *after]
+    reference.escaped(None, None, None, None, None, lines)
+    assert lines == ["Parameters", "----------", "a, b, c, d :", *after]
+
+
 def test_every_page_is_in_a_toctree():
     texts = "\n".join(file.read_text(encoding="utf-8") for file in DOCS.glob("*.md"))
     trees = "\n".join(re.findall(r"```\{toctree\}\n(.*?)```", texts, flags=re.DOTALL))

@@ -102,7 +102,8 @@ def is_property(thing, name):
 
 
 def escaped(app, what, name, obj, options, lines):
-    """Docstrings are written to be read as they are: |M|, components_ and a * b are no markup."""
+    """Docstrings are written to be read as they are: |M|, components_ and a * b are no markup; names go together."""
+    lines[:] = in_one(lines)
     code = False
     for number, line in enumerate(lines):
         words = line.strip()
@@ -112,6 +113,17 @@ def escaped(app, what, name, obj, options, lines):
         pieces = re.split(r"(``.+?``|`[^`]+`)", line)
         pieces[::2] = [plain(piece) for piece in pieces[::2]]
         lines[number] = "".join(pieces)
+
+
+def in_one(lines):
+    """Return lines in which names that are described together are one head, on one line: numpydoc reads it so."""
+    found = []
+    for line in lines:
+        if found and re.fullmatch(r"\w+(, \w+)*,", found[-1]) and re.match(r"\w+(, \w+)*(,$| :)", line):
+            found[-1] += " " + line
+        else:
+            found.append(line)
+    return found
 
 
 def plain(text):

@@ -38,7 +38,9 @@ class Interrupted(KeyboardInterrupt):
     Parameters
     ----------
     message : str
+        What is said on the terminal.
     result : object
+        What there is so far.
 
     Attributes
     ----------
@@ -64,6 +66,8 @@ class Interrupted(KeyboardInterrupt):
     ...     print(stopped.result.stopped_by)
     interrupt
     """
+
+    result: Any
 
     def __init__(self, message: str, result: Any) -> None:
         super().__init__(message)

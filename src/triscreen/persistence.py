@@ -21,7 +21,7 @@ _SAVED = (
 )
 
 
-def save(obj: Any, file: str | os.PathLike) -> None:
+def save(obj: Any, file: str | os.PathLike[str]) -> None:
     """Write a path, a solution, a metric, an estimator or a pipeline to a file, all of it or nothing.
 
     An old file is replaced only when the new one is complete. A metric is the array M, (d, d) or the diagonal (d,). A
@@ -33,6 +33,7 @@ def save(obj: Any, file: str | os.PathLike) -> None:
     Parameters
     ----------
     obj : Path, Solution, array, estimator or pipeline
+        What is kept.
     file : path
         Where to; what was there is replaced.
 
@@ -67,12 +68,13 @@ def save(obj: Any, file: str | os.PathLike) -> None:
         raise InputError(f"obj is a {type(obj).__name__}: what can be saved is {_SAVED}")
 
 
-def load(file: str | os.PathLike) -> Any:
+def load(file: str | os.PathLike[str]) -> Any:
     """Return what `save` wrote.
 
     Parameters
     ----------
     file : path
+        What `save` has written.
 
     Returns
     -------

@@ -66,7 +66,7 @@ def target(file, name="file"):
 
 
 @contextlib.contextmanager
-def replacing(file: str | os.PathLike) -> Iterator[BinaryIO]:
+def replacing(file: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Give a binary stream whose bytes become the file at the end, all of them or none.
 
     The file appears under its name when it is complete and on the disk; whatever happens before (a full disk, Ctrl-C,
@@ -75,6 +75,7 @@ def replacing(file: str | os.PathLike) -> Iterator[BinaryIO]:
     Parameters
     ----------
     file : path
+        Where to; it is there whole afterwards, or as it was before.
 
     Returns
     -------

@@ -29,7 +29,7 @@ _ROLES = (
 
 
 def read_comparisons(
-    source: str | os.PathLike, names: Sequence[str] | None = None, n_points: int | None = None
+    source: str | os.PathLike[str], names: Sequence[str] | None = None, n_points: int | None = None
 ) -> np.ndarray:
     """Read comparisons "a is closer to b than to c" from a table or from lines of JSON.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,15 +58,15 @@ class Points:
 
     X: np.ndarray
     y: np.ndarray | None
-    feature_names: list | None
+    feature_names: list[str] | None
     name: str
     label: str | None = None
-    row_names: list | None = None
+    row_names: list[str] | None = None
     label_name: str | None = None
-    kept: dict = field(default_factory=dict)
+    kept: dict[str, list[Any]] = field(default_factory=dict)
     preparation: Preparation | None = None
     rows: np.ndarray | None = None
-    source_names: list | None = None
+    source_names: list[str] | None = None
     n_rows: int | None = None
 
 

@@ -35,7 +35,7 @@ _SVMLIGHT = re.compile(rb"\s*(?:" + _NUMBER + rb")(?:\s+qid:\d+)?(?:\s+\d+:(?:" 
 
 
 def read_points(
-    source: str | os.PathLike,
+    source: str | os.PathLike[str],
     label: str | int | None = None,
     *,
     labelled: bool = True,
@@ -146,7 +146,7 @@ def read_points(
     return _of_table(_table(data, name), name, choice, wanted)
 
 
-def files_of(source: str | os.PathLike) -> list[str]:
+def files_of(source: str | os.PathLike[str]) -> list[str]:
     """Return the files that a source is read from: one, two (X.npy,y.npy), or none; "-" is standard input.
 
     Parameters

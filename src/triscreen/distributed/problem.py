@@ -8,6 +8,7 @@ import os
 import weakref
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,8 @@ class ShardedProblem(Problem):
     (True, 2)
     """
 
+    folder: Path
+
     def __init__(
         self, triplets: Any, frame: Any, loss: Any, n_jobs: int | None, N: Any, source: Any, alive: Any
     ) -> None:
@@ -104,7 +107,7 @@ def problem(
     triplets: str = "knn",
     k: int = 5,
     n_shards: int | None = None,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     *,
     comparisons: ArrayLike | None = None,
     weights: ArrayLike | None = None,

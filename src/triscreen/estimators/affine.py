@@ -113,5 +113,5 @@ def _operations(name, step):
     known = ", ".join([*(kind.__name__ for kind in _SCALERS), "PCA", "TruncatedSVD"])
     raise InputError(
         f"the step {name!r} is a {type(step).__name__}: a model that is exported may have {known} (without clip) and a "
-        "metric only"
+        "metric only (model[:-1] is a pipeline without its last step)"
     )

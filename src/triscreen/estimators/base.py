@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,12 +47,13 @@ class MetricEstimator(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Tra
     dual_gap_: float
     rel_gap_: float
     converged_: bool
-    screening_: list
-    truncation_: dict | None
+    screening_: list[dict[str, Any]]
+    truncation_: dict[str, Any] | None
     prior_: np.ndarray | None
     prior_scale_: float
     n_triplets_: int
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Map points to where Euclidean distance is the learned one: X L'; float32 stays float32.

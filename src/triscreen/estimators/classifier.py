@@ -94,7 +94,7 @@ class TripletClassifier(ClassifierMixin, TripletMetricCV):
     classes_: np.ndarray
     vote_neighbors_: int
     vote_weights_: str
-    votes_: dict
+    votes_: dict[str, Any]
     error_before_: tuple[float, float, float]
     error_after_: tuple[float, float, float]
     points_: np.ndarray
@@ -125,7 +125,7 @@ class TripletClassifier(ClassifierMixin, TripletMetricCV):
         n_jobs: int | None = None,
         memory_budget: float | None = None,
         scheduler: Any = None,
-        checkpoint: str | os.PathLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Any], object] | None = None,
         random_state: Any = None,
         verbose: int = 0,

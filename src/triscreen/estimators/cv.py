@@ -40,7 +40,7 @@ from triscreen.estimators.starts import (
 from triscreen.estimators.tasks import crew_of
 from triscreen.estimators.triplet import LabelledMetric
 from triscreen.estimators.trying import Trying
-from triscreen.path import solve_path
+from triscreen.path import Path, solve_path
 from triscreen.path.checkpoint import kept_losses
 from triscreen.screening import Screening
 from triscreen.solvers.contract import Solver
@@ -76,6 +76,7 @@ class TripletMetricCV(Certifying, Trying, LabelledMetric):
         the path of a fold leaves out what comes after two scores in a row behind the best, and any path what comes
         after 95 % of the loss of M = 0 are gone.
     smallest_ratio : float
+        Where the grid ends, if ``ratios`` is a number of them.
     cv : None, int, splitter or iterable
         None: five stratified folds of shuffled points, four times over with few points (until 1,000 predictions are
         held out), because a choice on a few dozen points is noise. Otherwise as in scikit-learn; an int means
@@ -163,6 +164,25 @@ class TripletMetricCV(Certifying, Trying, LabelledMetric):
     ((3, 6), True, True)
     """
 
+    # What a fit leaves, for type checkers.
+    chosen_: str
+    n_rounds_: int
+    candidates_: dict[str, Any]
+    improvement_: tuple[float, float]
+    error_before_: tuple[float, float, float]
+    error_after_: tuple[float, float, float]
+    path_: Path | None
+    ratios_: np.ndarray
+    cv_scores_: np.ndarray
+    best_index_: int
+    lam_ratio_: float
+    best_score_: float
+    selection_gap_: float
+    possible_ratios_: list[tuple[float, float]]
+    certified_ratios_: np.ndarray
+    error_lower_: np.ndarray
+    error_upper_: np.ndarray
+
     _n_scores = 2  # of a metric on a fold: what chooses, accuracy, and what classes below this one want to know
 
     def __init__(
@@ -190,7 +210,7 @@ class TripletMetricCV(Certifying, Trying, LabelledMetric):
         n_jobs: int | None = None,
         memory_budget: float | None = None,
         scheduler: Any = None,
-        checkpoint: str | os.PathLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Any], object] | None = None,
         random_state: Any = None,
         verbose: int = 0,

@@ -33,7 +33,7 @@ _MADE = ("category", "boolean", "date")  # columns that are no numbers yet
 
 
 def export(
-    model: BaseEstimator, file: str | os.PathLike, to: str | None = None, dtype: DTypeLike | None = None
+    model: BaseEstimator, file: str | os.PathLike[str], to: str | None = None, dtype: DTypeLike | None = None
 ) -> None:
     """Write what ``model.transform`` does to a file that others read, scaling included; whole or not at all.
 

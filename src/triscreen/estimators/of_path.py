@@ -23,6 +23,7 @@ def as_model(path: Path, lam: str | float | int = "best", problem: Problem | Non
     Parameters
     ----------
     path : Path
+        In memory, or from a file.
     lam : "best", float or int
         "best": that of the lowest held-out error, of several the largest, where the path has such errors, as those of
         ``triscreen path`` do. A float is a lambda between the ends of the path, an int the number of one of its

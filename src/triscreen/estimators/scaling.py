@@ -62,6 +62,12 @@ class Scaling(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]]
     """
 
+    # What a fit leaves, for type checkers.
+    shift_: np.ndarray
+    factor_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def __init__(self, kind: str = "standard") -> None:
         self.kind = kind
 

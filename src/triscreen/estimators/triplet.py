@@ -112,6 +112,7 @@ class TripletMetric(LabelledMetric):
     gamma : float
         Width of the smoothed hinge; 0: the hinge.
     cone : {"psd", "diagonal"}
+        Full metrics, or one weight for each feature.
     prior : None, "identity", "within", array or FrozenEstimator
         The metric to begin with and to stay close to, (lam/2) |M - s N|^2: none (the paper's problem), the Euclidean
         one, the inverse of the covariance within classes (shrunk by a tenth), a matrix of your own (for the diagonal
@@ -179,6 +180,12 @@ class TripletMetric(LabelledMetric):
     >>> bool(model.score(X[1::2], y[1::2]) > 0.95), bool(model[1].rel_gap_ <= 1e-4)
     (True, True)
     """
+
+    # What a fit leaves, for type checkers.
+    lam_ratio_: float | None
+    ratios_: np.ndarray | None
+    held_out_scores_: np.ndarray | None
+    n_rounds_: int
 
     def __init__(
         self,

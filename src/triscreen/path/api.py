@@ -94,7 +94,7 @@ def solve_path(
     n_lambdas: int | None = None,
     max_iter: int | None = None,
     max_seconds: float | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[PathState], object] | None = None,
 ) -> Path:
     """Compute the optimal metrics along a whole path of lambdas, each with a certificate over all triplets.
@@ -102,6 +102,7 @@ def solve_path(
     Parameters
     ----------
     problem : Problem
+        What is solved for every lambda.
     lambdas : array, optional
         Falling. By default the path starts at ``lambda_max`` and goes down by ``ratio`` until the loss settles: the
         paper's rule (the loss falls by less than 1 % of itself per unit of relative change of lambda), once it is below

@@ -77,6 +77,14 @@ class Path(Columns, Plots, EachPoint, Verified):
     ((4, 4), True)
     """
 
+    cone: str
+    n_features: int
+    n_triplets: int
+    tol: float
+    guarantee: float | None
+    stopped_by: str
+    facts: Facts | None
+
     def __init__(
         self,
         rows: Iterable[Row],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from triscreen._utils.progress import progress
 from triscreen._utils.validation import as_count
@@ -25,7 +26,7 @@ class Verified:
     """What a `Path` says of its problem, and `verify`."""
 
     @property
-    def recipe(self) -> dict | None:
+    def recipe(self) -> dict[str, Any] | None:
         """What the problem was made of, as names and hashes; of ``triscreen path`` also its options; None: not known.
 
         It is saved with the path, so that others can make the problem again and see that it is the same.

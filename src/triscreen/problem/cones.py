@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,27 +39,78 @@ class Projection:
         F with F F' = plus, one column per positive eigenvalue; for the diagonal cone the vector of square roots.
     negative : tuple
         What was cut off: (values, vectors) with values < 0; the vectors are None for the diagonal cone.
+
+    References
+    ----------
+    KDD 2018, arXiv:1802.03923, section 2; docs/maths.md.
+
+    Examples
+    --------
+    What an own sphere finds in its evaluation: M(alpha) is ``dual_point.plus`` over lambda.
+
+    >>> import triscreen as ts
+    >>> def ball(cone, evaluation, lam):
+    ...     gap = evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam)
+    ...     return ts.Sphere(evaluation.dual_point.plus / lam, (2 * gap / lam) ** 0.5, "around M(alpha)")
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> ts.solve(problem, 1.0, screening=ts.Screening(ball, every=1)).converged
+    True
     """
 
     plus: np.ndarray
     factor: np.ndarray
-    negative: tuple
+    negative: tuple[np.ndarray, np.ndarray | None]
 
 
 class Cone:
-    """What both cones share."""
+    """Where M lives: full positive semi-definite matrices, or diagonal ones; own spheres are given it.
 
-    def assemble_few(self, triplets, pair_weights, count, threads):
+    References
+    ----------
+    KDD 2018, arXiv:1802.03923, section 2; docs/maths.md.
+
+    Examples
+    --------
+    The gap of a metric against the dual point of its evaluation, for any lambda:
+
+    >>> import triscreen as ts
+    >>> gaps = []
+    >>> def ball(cone, evaluation, lam):
+    ...     gaps.append(evaluation.slack + cone.gap(evaluation.M, evaluation.dual_point, lam))
+    ...     return ts.Sphere(evaluation.M, (2 * gaps[-1] / lam) ** 0.5, "gap")
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> sol = ts.solve(problem, 1.0, screening=ts.Screening(ball, every=1))
+    >>> min(gaps) >= 0
+    True
+    """
+
+    def assemble_few(self, triplets: Any, pair_weights: Any, count: int, threads: Any) -> np.ndarray:
         """Return what `assemble` does, within its error, where so many of the listed pairs have a weight."""
         return self.assemble(triplets, pair_weights, threads)
 
-    def gap(self, M, projection, lam):
-        """Return <-[A]_-, M> + (lam/2) |M - [A]_+/lam|^2 for A as projected."""
+    def gap(self, M: np.ndarray, projection: Projection, lam: float) -> float:
+        """Return the gap of M against a dual point, without the slack: <-[A]_-, M> + (lam/2) |M - [A]_+/lam|^2.
+
+        Parameters
+        ----------
+        M : array
+            In the cone.
+        projection : Projection
+            A as it was projected, an evaluation's ``dual_point``.
+        lam : float
+            Any lambda.
+        """
         cut, away = self.gap_parts(M, projection, lam)
         return cut + 0.5 * lam * away
 
-    def gap_parts(self, M, projection, lam):
-        """Return <-[A]_-, M> and |M - [A]_+/lam|^2."""
+    def gap_parts(self, M: np.ndarray, projection: Projection, lam: float) -> tuple[float, float]:
+        """Return <-[A]_-, M> and |M - [A]_+/lam|^2.
+
+        Parameters
+        ----------
+        M, projection, lam :
+            As for `gap`.
+        """
         rest = M - projection.plus / lam
         return self.cut_off_inner(projection, M), float(np.vdot(rest, rest))
 

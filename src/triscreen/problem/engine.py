@@ -144,17 +144,38 @@ class Evaluation(Gap):
 class Engine:
     """Triplets with their points, loss and cone; every method takes and returns core elements of the cone.
 
+    A `Problem` is one; own rules and solvers are given one, which may have fewer triplets. What they use of it:
+    ``distances(F)``, |F'(x_a - x_b)|^2 of every pair; ``evaluate(M, dist, lam, smoothing)``, the `Evaluation` at M with
+    its pair distances; ``triplets``, ``loss``, ``cone``; and ``share``, what an evaluation counts as a pass.
+
     Parameters
     ----------
     triplets : TripletSet
         With its points.
-    loss, cone, threads
+    loss, cone, threads :
+        Those of the problem.
     linear_matrix : array or None
         sum of w_t H_t over the triplets that are fixed in the linear part.
     linear_weight : float
         Their weight.
     share : float
         Pairs of this engine over pairs of the whole problem: what one evaluation counts as a pass.
+
+    References
+    ----------
+    KDD 2018, arXiv:1802.03923, section 2; pairs in place of triplets are ours (docs/engine.md, docs/architecture.md).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import triscreen as ts
+    >>> problem = ts.Problem([[0.0], [1.0], [3.0]], ts.given_triplets([[0, 1, 2]]))
+    >>> dist = problem.distances(np.eye(1))  # of the pairs (0, 1) and (0, 2)
+    >>> sorted(dist.tolist())
+    [1.0, 9.0]
+    >>> now = problem.evaluate(np.eye(1), dist, 1.0, problem.loss.gamma)
+    >>> bool(now.primal >= now.dual)
+    True
     """
 
     point_error = 4  # the points are exact to so many units of rounding; see triscreen.problem.rounding

@@ -141,6 +141,7 @@ class Problem(Memory, Engine):
     triplets : TripletSet
         From `knn_triplets`, `all_triplets` or `given_triplets`.
     loss : SmoothedHinge or Hinge
+        Of a margin; None: ``SmoothedHinge(0.05)``.
     cone : {"psd", "diagonal"}
         Full positive semi-definite M, or M = diag(m) with m >= 0. For the diagonal cone every M is the vector m.
     n_jobs : int or None
@@ -180,6 +181,12 @@ class Problem(Memory, Engine):
     >>> sol.converged, sol.M.shape
     (True, (4, 4))
     """
+
+    n_points: int
+    n_features: int
+    basis: np.ndarray | None
+    units: Units
+    hash_of_points: str
 
     def __init__(
         self,

@@ -157,7 +157,9 @@ def gap_error(rounding: Rounding, evaluation: Any, lam: float) -> float:
     rounding : Rounding
         What the ``safe_radius`` of a sphere is given.
     evaluation : Evaluation
+        Of a metric.
     lam : float
+        Where it was made.
 
     Returns
     -------

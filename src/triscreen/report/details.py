@@ -133,7 +133,7 @@ def suspects_csv(facts):
     return text.getvalue()
 
 
-def write_suspects(path: Path, file: str | os.PathLike) -> None:
+def write_suspects(path: Path, file: str | os.PathLike[str]) -> None:
     """Write the points, or comparisons, that cost most at the lambda that a report opens with, as CSV.
 
     Wrong labels and answers are often among the first; at most 1,000 are written, the costliest first. Points have

@@ -55,6 +55,7 @@ def gather(
     Parameters
     ----------
     path : Path
+        What is shown; it keeps what is collected.
     problem : Problem
         The one that the path solves.
     X, y : arrays
@@ -64,9 +65,11 @@ def gather(
     comparisons_test : array, shape (m, 3), optional
         Or held-out comparisons of the points X: the share of them in the wrong order says it.
     feature_names : list of str, optional
+        Of the columns of X; by default they have numbers.
     source : str
         What the data are called.
     k : int
+        Neighbours that vote.
     maps : bool
         Whether to solve the problem again at some lambdas, to show what each sphere proves.
     max_seconds : float, optional

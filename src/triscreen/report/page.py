@@ -22,7 +22,7 @@ from triscreen.report.intervals import counted
 _DIRECTIONS, _FEATURES = 20, 15
 
 
-def write_report(path: Path, file: str | os.PathLike) -> None:
+def write_report(path: Path, file: str | os.PathLike[str]) -> None:
     """Write the report of a path: what was learned, what was proven, how lambda was chosen.
 
     Parameters
@@ -48,6 +48,8 @@ def write_report(path: Path, file: str | os.PathLike) -> None:
     >>> facts = gather(path, problem, X, y, source="iris")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(path, os.path.join(folder, "report.html"))
+    ...     os.listdir(folder)
+    ['report.html']
     """
     page = render(path).encode("utf-8", "replace")  # a name of a file need not be text
     with replacing(file) as stream:

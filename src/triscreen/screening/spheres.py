@@ -22,6 +22,7 @@ arXiv:1802.03923. Theorems GB, PGB, DGB, CDGB, RPB and RRPB are named as there; 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class Sphere:
     center: np.ndarray = field(repr=False)
     radius: float
     name: str = "own"
-    terms: tuple | None = field(default=None, repr=False)
+    terms: tuple[Any, ...] | None = field(default=None, repr=False)
     normal: np.ndarray | None = field(default=None, repr=False)
 
     from_other_lambda = False  # looks from a solution at another lambda: used once, and at the start only

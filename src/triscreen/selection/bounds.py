@@ -20,6 +20,7 @@ Ours.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,7 +72,7 @@ class Bounds:
     outcomes: np.ndarray = field(repr=False)
     judge: object = field(default=None, repr=False)
     path: object = field(default=None, repr=False)
-    left: list | None = field(default=None, repr=False)
+    left: list[Any] | None = field(default=None, repr=False)
 
     @property
     def lower(self) -> np.ndarray:
@@ -131,6 +132,7 @@ def validation_bounds(
     Parameters
     ----------
     path : Path
+        Of the points that are known; from a file it needs ``problem``.
     X : array, shape (n, d)
         Points that neighbours are looked for among, in the coordinates of the path's problem.
     y : array, shape (n,)
@@ -201,6 +203,7 @@ def comparison_bounds(path: Path, X: ArrayLike, rows: ArrayLike, problem: Proble
     Parameters
     ----------
     path : Path
+        From a file it needs ``problem``.
     X : array, shape (n, d)
         Points, in the coordinates of the path's problem.
     rows : int array, shape (m, 3)

@@ -66,7 +66,7 @@ class Selection:
     lam: float
     error: float
     gap: float
-    possible: list
+    possible: list[tuple[float, float]]
     path: Path = field(repr=False)
     bounds: Bounds = field(repr=False)
     n_solved: int
@@ -82,7 +82,7 @@ def select(
     eps: float,
     max_seconds: float | None = None,
     max_lambdas: int | None = None,
-    checkpoint: str | PathLike | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Selection:
     """Find the lambda with the lowest validation error between the ends of a path, to within eps.
 

@@ -59,6 +59,7 @@ def solve(
     Parameters
     ----------
     problem : Problem
+        What is solved: points, triplets, loss, cone, prior.
     lam : float
         Weight of (lam/2) |M|^2, with a prior N of (lam/2) |M - N|^2; `Problem.lambda_max` gives the scale.
     tol : float

@@ -20,7 +20,7 @@ is certified again from M alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -201,8 +201,8 @@ class Solution(Gap):
     n_iter: int
     passes: float
     seconds: float
-    history: dict = field(repr=False)
-    screening: list = field(repr=False)
+    history: dict[str, np.ndarray] = field(repr=False)
+    screening: list[dict[str, Any]] = field(repr=False)
     smoothing: float = field(repr=False)
     floor: float = field(default=0.0, repr=False)
 

@@ -88,6 +88,7 @@ def truncation(
     Parameters
     ----------
     problem : Problem
+        The one that was solved.
     solution : Solution
         Of this problem.
     ranks : sequence of int, optional

@@ -388,9 +388,11 @@ def all_triplets(
     Parameters
     ----------
     X : array, shape (n, d)
+        The points; their labels are y.
     y : array, shape (n,)
         Labels of any type that can be sorted.
     n_positives : int, optional
+        That many nearest points of the class; None: all of them.
     weights : array, shape (n,), optional
         One per point: the weight of each triplet that it is the anchor of. 0: it is no anchor.
     n_jobs : int or None
@@ -450,6 +452,7 @@ def triplet_count(y: ArrayLike, n_positives: int | None = None) -> int:
     Parameters
     ----------
     y : array, shape (n,)
+        Labels.
     n_positives : int, optional
         Count the nearest so many points of a class only, as for `all_triplets`.
 

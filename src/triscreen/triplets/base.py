@@ -110,9 +110,9 @@ class Reduction:
 
 
 class TripletSet:
-    """What is asked of a set of triplets.
+    """A set of triplets, as `knn_triplets`, `all_triplets` and `given_triplets` make it; made by these.
 
-    What a subclass gives, and who asks for it:
+    What is asked of a new kind of set, which a subclass gives, and who asks for it:
 
     * everyone: ``identity``, ``identity_1``, ``check_points``, ``local_indices``, ``sweep``, ``largest_margin``,
       ``most_triplets_at_a_pair``;
@@ -133,22 +133,39 @@ class TripletSet:
     Attributes
     ----------
     n_points, n_triplets, n_pairs : int
+        How many there are.
     point_ids : array or None
         The rows of X that the triplets speak of, n_points of them; None: all. Pairs count within these.
     points : array, shape (n_points, dim), or None
         These rows, as the problem has them inside; None: nobody has said yet (`over`).
     total_weight : float
         Sum of the triplets' weights.
+
+    References
+    ----------
+    Yoshida, Takeuchi, Karasuyama, KDD 2018, arXiv:1802.03923, section 2; pairs in place of triplets are ours
+    (docs/engine.md).
+
+    Examples
+    --------
+    >>> import triscreen as ts
+    >>> triplets = ts.knn_triplets([[0.0], [1.0], [3.0], [4.5]], [0, 0, 1, 1], k=1)
+    >>> triplets.n_triplets, triplets.n_pairs
+    (4, 8)
+    >>> triplets.indices().tolist()  # rows (i, j, l): i should be closer to j than to l
+    [[0, 1, 2], [1, 0, 2], [2, 3, 1], [3, 2, 1]]
     """
 
+    n_points: int
     n_triplets: int
+    n_pairs: int
     total_weight: float
     lists_triplets = True  # triplets have numbers: rules and solvers may look at them one by one
     advice = "raise the budget, or take fewer neighbours, points or features"  # where memory is short
     lists_pairs = True  # pairs are listed: distances and weights are arrays
     weights = None  # 1 each
-    point_ids = None  # all
-    points = None
+    point_ids: np.ndarray | None = None  # all
+    points: np.ndarray | None = None
 
     def over(self, points):
         """Return this set with its points: one for each of ``point_ids``."""
@@ -225,7 +242,13 @@ class TripletSet:
         raise NotImplementedError
 
     def indices(self, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Return the triplets start <= t < stop as rows (i, j, l) of X, in the order in which alpha counts them."""
+        """Return the triplets start <= t < stop as rows (i, j, l) of X, in the order in which alpha counts them.
+
+        Parameters
+        ----------
+        start, stop : int
+            The first, and the one after the last; by default all. (`all_triplets` counts through too many to list.)
+        """
         local = self.local_indices(start, stop)
         return local if self.point_ids is None else self.point_ids[local]
 

@@ -109,7 +109,7 @@ class Verification:
     gap: float
     gap_low: float
     rel_gap: float
-    primal: tuple
+    primal: tuple[float, float]
     moved: float
     radius: float
     ball: Ball = field(repr=False)
@@ -127,6 +127,7 @@ def verify(problem: Any, M: ArrayLike, lam: float, alpha: ArrayLike | None = Non
     M : array
         In the coordinates of X: (d, d), or the vector (d,) for the diagonal cone.
     lam : float
+        Of the problem that M is a metric of.
     alpha : array, shape (n_triplets,), optional
         A dual point; by default it is taken from the margins of M.
 

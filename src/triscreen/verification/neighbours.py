@@ -49,6 +49,7 @@ def check_neighbours(
     Parameters
     ----------
     X, y : arrays, shapes (n, d) and (n,)
+        Points and labels, as they were given.
     triplets : TripletSet
         Or whatever has ``n_triplets`` and ``indices(start, stop)``.
     n_positives, n_negatives : int or None

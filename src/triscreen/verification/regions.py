@@ -33,6 +33,7 @@ def margins_in(points: ArrayLike, center: ArrayLike, radius: float) -> tuple[flo
     center : array, shape (d, d) or (d,)
         For the diagonal cone its vectors, whose norm is then meant.
     radius : float
+        In the Frobenius norm.
 
     Returns
     -------
@@ -72,6 +73,7 @@ def nearer_between(
     squares : two float
         s1 and s2, the squares of the radii at the ends.
     k : float
+        Of r^2 <= (1 - p)^2 s1 + p^2 s2 + p (1 - p) k, docs/selection.md.
     off : float, optional
         How far the centres may be from the exact ones.
 
