@@ -25,6 +25,8 @@ _NAMES = {
 class Verified:
     """What a `Path` says of its problem, and `verify`."""
 
+    _checked: Problem | None = None  # the last one that was found to be that of the path
+
     @property
     def recipe(self) -> dict[str, Any] | None:
         """What the problem was made of, as names and hashes; of ``triscreen path`` also its options; None: not known.
@@ -81,9 +83,10 @@ class Verified:
 
     def _check_recipe(self, problem):
         """Refuse a problem that is not the one this path was solved for."""
-        if self.recipe is None or problem is self._problem:
+        if self.recipe is None or problem is self._problem or problem is self._checked:
             return
         mine = recipe_of(problem)
         wrong = next((words for name, words in _NAMES.items() if mine[name] != self.recipe.get(name)), None)
         if wrong:
             raise InputError(f"problem has {wrong} than this path was solved for: make it as it was made then")
+        self._checked = problem
