@@ -54,7 +54,7 @@ SUITE = (
     "screening/test_fixing.py", "_kernels/test_rule_bounds.py", "path/test_ball_terms.py", "_kernels/test_certain.py",
     "_kernels/test_certain_votes.py", "selection/test_stretches.py", "screening/test_working_set.py",
     "screening/test_proofs.py", "screening/test_cone_distance.py", "screening/test_pairs.py",
-    "problem/test_rounding.py", "path/test_balls.py", "path/test_joint.py", "path/test_checkpoints.py",
+    "problem/test_rounding.py", "path/test_balls.py", "path/test_joint.py", "path/test_joint_rounding.py", "path/test_checkpoints.py",
     "_utils/test_archive.py",
     "_utils/test_checkpoint.py", "selection/test_bounds.py", "verification/test_regions.py", "screening/test_safety.py",
     "screening/test_on_off.py", "_kernels/test_blocks.py", "selection/test_scores.py",
