@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from triscreen.path.joint import _SUM, Joint, _End
+from triscreen.path.joint import _SUM, Joint, _End, joint
 from triscreen.problem.rounding import U
 
 
@@ -96,8 +96,9 @@ def test_what_is_saved_is_a_little_less_than_what_lies_between():
     assert -(found.k - lost) == near(0.5 * 1.5 * left**2 * (1 - 10 * _SUM), rel=1e-15)
     found = Joint(*two_rows(square=1e12))
     assert -found.k == near(0.5 / 3 * (1e6 * (1 - _SUM)) ** 2 * (1 - 10 * _SUM), rel=1e-15)
-    for errors in ({"prior_error": 2.0}, {"error": 2.0}):
-        assert Joint(*two_rows(errors, errors)).k >= 0.0  # errors that are longer than what lies between save nothing
+    for errors in ({"prior_error": 2.0}, {"error": 2.0}):  # longer than what lies between: nothing is saved
+        found = Joint(*two_rows(errors, errors))
+        assert found.k == near(0.5 * (_End(found.above).doubt + _End(found.below).doubt))
 
 
 def test_what_is_lost_grows_with_half_the_pull_and_falls_with_the_dual():
@@ -106,6 +107,27 @@ def test_what_is_lost_grows_with_half_the_pull_and_falls_with_the_dual():
     assert Joint(*two_rows({"size": 8.0})).k == near(-share * 0.5 * 3 * 8, rel=1e-9)
     assert Joint(*two_rows({"dual": 8.0})).k == near(share * 8, rel=1e-9)
     assert Joint(*two_rows(second={"dual": 8.0})).k == near(-share * 8, rel=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(9.0, 4.0), (4.0, 9.0)])
+def test_pulls_that_are_off_cost_as_much_as_the_longer_prior(sizes):
+    one, two = ({"size": size, "floor": 1.0, "error": 0.5} for size in sizes)
+    found = Joint(*two_rows(one, two))
+    lost = 0.5 * (1.5 * sizes[1] - 3 * sizes[0]) + _End(found.above).doubt + _End(found.below).doubt + 3 * (0.5 + 0.5)
+    assert found.k == near(0.5 * lost, rel=1e-9)
+
+
+def test_rows_are_taken_together_where_one_knows_how_far_the_other_is():
+    above, below = two_rows()
+    assert isinstance(joint(above, below), Joint)
+    assert joint(below, above) is None
+    assert joint(above, above) is None
+    same = a_row(3.0, changes=((3.0, 0.0),))
+    assert joint(same, same) is None
+    below.changes = ()
+    assert joint(above, below) is None
+    above.changes = ((1.5, 0.0),)
+    assert isinstance(joint(above, below), Joint)
 
 
 @pytest.mark.parametrize("gaps", [(1.0, 0.0), (0.0, 1.0)])
@@ -141,6 +163,8 @@ def test_a_mixture_is_measured_by_the_least_that_an_optimum_may_be(numbers):
 @pytest.mark.parametrize(("D", "gaps", "k", "at", "size"), [
     ((1e3, 0.0), (1e3, 0.0), 0.0, 0.0, 2e3), ((0.0, 1e3), (0.0, 1e3), 0.0, 1.0, 2e3),
     ((0.0, 0.0), (0.0, 0.0), 1e3, 0.0, 1e3), ((0.0, 0.0), (0.0, 0.0), 1e3, 1.0, 1e3),
+    ((0.0, 0.0), (0.0, 0.0), -1e3, 0.0, 1e3), ((-1e3, 1e3), (0.0, 1e3), 0.0, 1.0, 3e3),
+    ((1e3, -1e3), (1e3, 0.0), 0.0, 0.0, 3e3),
 ])  # fmt: skip
 def test_what_is_small_enough_by_less_than_rounding_is_not_believed(D, gaps, k, at, size):
     """At one end, where bound and gap are the same but for a multiple of the rounding of all that is added up."""
