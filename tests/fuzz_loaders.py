@@ -176,7 +176,7 @@ def night(seconds, folder="build/fuzz"):
         os.replace(part, book)
         print(told, flush=True)
         if done.returncode:
-            print(done.stderr[-3000:])
+            print(f"{done.stderr[-3000:]}\nended with {done.returncode} (below 0: by that signal)")
             return next(iter(set(wrong.iterdir()) - before), folder)
     return None
 

@@ -196,3 +196,12 @@ def test_a_refusal_ends_with_all_options_that_the_columns_need(tmp_path):
     said = refusal(*fit, *shlex.split(options.replace("--dates when ", "")))
     assert "--dates when" in said
     assert "all that" not in said
+
+
+def test_options_that_no_line_would_hold_are_counted(tmp_path):
+    """Hundreds of columns of text: a sentence stays one that can be read."""
+    rows = [",".join(f"{word}{column}" for column in range(300)) for word in ("a", "b", "c")]
+    (tmp_path / "t.csv").write_text("\n".join([*rows, ""]))
+    said = refusal("path", tmp_path / "t.csv", "--label", "0", "-o", tmp_path / "out")
+    assert said.endswith("; the columns seem to need 299 options: take a file with fewer columns")
+    assert len(said) < 1000

@@ -93,7 +93,7 @@ def _vectors(problem, sphere, radius, M, rng):
     u, v = root * u[good], root * v[good]
     if not len(u) or rng.uniform() < 0.25:
         return u, v
-    # What rounding may do grows with the longest of all: most often those that are far longer are left out.
+    # What rounding may do to a triplet grows with the longest of all: mostly those that are far longer are left out.
     longest = np.maximum(np.abs(u).max(axis=1), np.abs(v).max(axis=1))
     some = longest <= 10 * np.median(longest)
     return u[some], v[some]

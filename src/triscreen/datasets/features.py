@@ -25,6 +25,7 @@ NOTHING = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none", "?"))
 _TRUTH = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0}
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[-+]\d\d:?\d\d)?)?")
 _MOST = 1000  # categories of a column
+_LONGEST_HINT = 1000  # characters
 _BLOCK = 1 << 20  # numbers that are looked at at a time
 
 
@@ -354,7 +355,10 @@ class Table:
             _DATE.fullmatch,
         )
         options = needed(columns, wanted, is_gap, looks)
-        return f"; all that the columns seem to need: {options}" if options.count("--") > 1 else ""
+        count = options.count("--")
+        if len(options) > _LONGEST_HINT:
+            return f"; the columns seem to need {count} options: take a file with fewer columns"
+        return f"; all that the columns seem to need: {options}" if count > 1 else ""
 
     def _gaps(self, part):
         """Return where a column lacks values, or None: nowhere."""
