@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import log, sqrt
+from math import ceil, log, sqrt
 
 from triscreen.cli.common import answer, in_words
+from triscreen.cli.rehearsal import rehearse
 
 # A score looks for one short list where a search has two longer ones, in the learned space.
 _SCORE = 0.6
@@ -28,7 +30,9 @@ _START, _STEP = (1.0, 4.0), (0.01, 0.04)
 class Plan:
     """What a command does, from the least to the most of it.
 
-    Lambdas, passes, searches among all points, and scores of as many points; metrics that are kept at a time.
+    Lambdas, passes, searches among all points, and scores of as many points; metrics that are kept at a time. Passes
+    are those of a rehearsal, where there is one; more: how many times as many as it counted, if it did not end; maps:
+    passes of a report, which it has none of.
     """
 
     lambdas: tuple
@@ -36,6 +40,17 @@ class Plan:
     searches: float
     scores: tuple
     kept: int = 0
+    more: Callable = lambda rehearsal: 1.0
+    maps: tuple = (0, 0)
+
+    def rehearsed(self, found):
+        """Return the plan with the passes and lambdas that a rehearsal counted; of a part: within three times of it."""
+        likely = found.passes * (1.0 if found.ended else max(self.more(found), 1.0))
+        near = 1.25 if found.whole and found.ended else 3.0
+        low = max(1, ceil(likely / near))
+        high = max(low + 5, int(near * likely))  # lambdas are counted, not what is looked at beside them
+        lambdas = (found.lambdas, found.lambdas) if found.ended else self.lambdas
+        return replace(self, lambdas=lambdas, passes=(low + self.maps[0], high + self.maps[1]))
 
     def seconds(self, a_pass, a_search):
         """Return the least and the most that it takes."""
@@ -50,21 +65,28 @@ def plan_of_path(test_share, ratio=0.9, n_lambdas=None, maps=False):
     """Return what a path does; the points that are held out are scored along it; maps: are those of a report made?
 
     Twice as many lambdas take some 1.4 times as many passes: each begins nearer to its end. n_lambdas leaves some out,
-    those that take most. From a third to three times of what is likely: of six paths of ratio 0.9, tables of 4 to 100
-    features, five took 133 to 3,197 passes and lie within three times of that range, and one took 15,351.
+    those that take most.
     """
     times = log(0.9) / log(ratio) if 0 < ratio < 1 else 1.0
     lambdas = tuple(n * times if n_lambdas is None else min(n * times, n_lambdas) for n in (_FEWEST, _MOST))
     n = min(_USUAL, lambdas[1] / times)
-    least = max(1, round(sqrt(times) * n * (1 + (n / 60) ** 2.1) / 3))
-    passes = [least, 9 * least]
-    if maps:
-        passes = [n + more for n, more in zip(passes, _MAPS, strict=True)]
+    least = max(1, round(sqrt(times) * _passes_until(n) / 3))
+    shown = _MAPS if maps else (0, 0)
+    passes = [n + more for n, more in zip((least, 9 * least), shown, strict=True)]
     scores = tuple(min(n, some) * test_share / (1 - test_share) for n, some in zip(_SHOWN, lambdas, strict=True))
-    return Plan(lambdas, tuple(passes), 1.0, scores, kept=round(lambdas[1]))
+
+    def more(found):  # it may end at the next lambda, or go on to the last
+        return sqrt(_passes_until(n) / _passes_until(min(found.lambdas / times, n)))
+
+    return Plan(lambdas, tuple(passes), 1.0, scores, kept=round(lambdas[1]), more=more, maps=shown)
 
 
-def plan_of_fit(single, cv, rounds, starts=1, repeats=1, walks=0):
+def _passes_until(n):
+    """Return the passes of the first n lambdas of a path of ratio 0.9, as a multiple of what the first take."""
+    return n * (1 + (n / 60) ** 2.1)
+
+
+def plan_of_fit(single, cv, rounds, starts=1, repeats=1, walks=0, tol=1e-4):
     """Return what a fit does: for one lambda, or paths in folds and over all points, at first with one search for all.
 
     A fold has a share 1 - 1/cv of the points, and scores the others; all that may be repeated. walks: of comparisons,
@@ -72,7 +94,8 @@ def plan_of_fit(single, cv, rounds, starts=1, repeats=1, walks=0):
     """
     if single:
         passes = tuple(n * rounds for n in _SINGLE)
-        return Plan(tuple(rounds + n * walks for n in _RATIOS), passes, rounds, (0.0, 0.0))
+        lambdas = tuple(rounds + n * walks for n in _RATIOS)
+        return Plan(lambdas, passes, rounds, (0.0, 0.0), more=lambda found: found.steps_to(tol))
     staying, paths = 1 - 1 / cv, (starts + 2 * (rounds - 1)) * cv * repeats + 1
     return Plan(
         tuple(n * paths for n in _LAMBDAS),
@@ -80,6 +103,7 @@ def plan_of_fit(single, cv, rounds, starts=1, repeats=1, walks=0):
         1 + (rounds - 1) * (1 + cv * repeats * staying**2),
         tuple(n * rounds * staying * repeats for n in _LAMBDAS),
         kept=_LAMBDAS[1],
+        more=lambda found: sqrt(_LAMBDAS[0] * _LAMBDAS[1]) * paths / found.lambdas,
     )
 
 
@@ -133,10 +157,10 @@ def _resident():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json, prior=False, compared=None):
+def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json, work, prior=False, compared=None):
     """Print what a command takes; prior: is there a metric to begin with?
 
-    compared: what `one_lambda` says of a fit by comparisons.
+    work: ``work(data, callback)`` does it, for a rehearsal; compared: what `one_lambda` says of a fit by comparisons.
     """
     import numpy as np
 
@@ -159,6 +183,9 @@ def estimate(plan, data, kind, k, gamma, cone, jobs, budget, json, prior=False, 
         ratio = ratio if lam is None else lam / max(problem.lambda_max(), 1e-300)
         ratio = None if ratio is None else min(ratio, 1.0)
         plan = replace(plan, passes=passes_of_comparisons(len(data.rows), _dimension(problem.points), ratio, walks))
+    rehearsal = rehearse(work, data)
+    if rehearsal is not None and (rehearsal.ended or compared is None):
+        plan = plan.rehearsed(rehearsal)
     found = replace(found, bytes=found.bytes + plan.kept * found.bytes_per_lambda, bytes_per_lambda=0)
     a_search = 0.0
     if data.rows is None and (plan.searches or any(plan.scores)):

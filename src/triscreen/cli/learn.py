@@ -159,7 +159,12 @@ def path(
     if dry_run:
         with about(points.name):
             plan = plan_of_path(test_share, ratio, n_lambdas, report is not None)
-            return estimate(plan, *wanted, json, start is not None)
+
+            def work(some, seen):
+                ts.solve_path(make_problem(some, *wanted[1:], start), ratio=ratio, tol=tol, guarantee=guarantee,
+                              n_lambdas=n_lambdas, screening=TOLD, callback=seen)  # fmt: skip
+
+            return estimate(plan, *wanted, json, work, start is not None)
     with silent(quiet), about(points.name), clock.ending("triplets were made"):
         client = ctx.with_resource(client_on(scheduler, workers))
         problem = make_problem(*wanted, start) if client is None else problem_on(client, *wanted, start)
@@ -295,15 +300,6 @@ def fit(
         scaling.columns_ = points.preparation.plain()  # transform makes the same features of new files
     learned, budget = Made(put(scaling, points.X), points.y, rows), as_bytes(memory)
     starts = _starts(words, scaling, points.feature_names, cone.value)
-    if dry_run:
-        from triscreen.estimators.folds import repeats_of
-
-        compared = None if rows is None else one_lambda(lam, lam_ratio, cv, points.X.shape[1])
-        repeats, walks = 1 if cv or single else repeats_of(points.y), compared[2] if compared else 0
-        plan = plan_of_fit(single, cv or 5, rounds, len(starts), repeats, walks)
-        with about(points.name):
-            prior = any(start is not None for start in starts)
-            return estimate(plan, learned, triplets.value, k, gamma, cone.value, jobs, budget, json, prior, compared)
     shared = {"gamma": gamma, "cone": cone.value, "tol": tol, "n_components": components, "n_jobs": jobs,
               "max_seconds": max_seconds, "memory_budget": budget}  # fmt: skip
     labelled = {"n_neighbors": k, "triplets": triplets.value, "rounds": rounds}
@@ -317,6 +313,16 @@ def fit(
         metric = ts.TripletClassifier(cv=cv, candidates=tuple(starts), **labelled, **shared)
     else:
         metric = ts.TripletMetricCV(cv=cv, candidates=tuple(starts), certify=certify, **labelled, **shared)
+    if dry_run:
+        from triscreen.estimators.folds import repeats_of
+
+        compared = None if rows is None else one_lambda(lam, lam_ratio, cv, points.X.shape[1])
+        repeats, walks = 1 if cv or single else repeats_of(points.y), compared[2] if compared else 0
+        plan = plan_of_fit(single, cv or 5, rounds, len(starts), repeats, walks, tol)
+        with about(points.name):
+            prior, work = any(start is not None for start in starts), _rehearsed_by(metric)
+            wanted = learned, triplets.value, k, gamma, cone.value, jobs, budget
+            return estimate(plan, *wanted, json, work, prior, compared)
     with resumable(folder, checkpoint is not None, quiet) as kept:
         with silent(quiet), about(points.name), clock.named():
             _fit(metric, learned, folder, clock)
@@ -344,6 +350,16 @@ def fit(
                 f"lambda_max has one that is lower by more than {numbers['selection_gap']:.2%}")  # fmt: skip
         say(f"wrote {str(output)!r}")
     return 0 if metric.converged_ and not late else 1
+
+
+def _rehearsed_by(metric):
+    """Return what fits a metric to some of the data: ``work(data, callback)``."""
+
+    def work(some, seen):
+        metric.set_params(callback=seen)
+        metric.fit(*([some.X, some.y] if some.rows is None else [some.rows]))
+
+    return work
 
 
 def _fit(metric, learned, folder, clock):

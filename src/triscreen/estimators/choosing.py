@@ -36,9 +36,12 @@ _LARGEST_WITH_PRIOR = 0.03
 _HELD, _LEAST = 5, 20
 # Metrics that are only ranked may have this gap, relative to the objective or to so much of the loss of M = 0.
 _ROUGH, _FLOOR = 0.02, 0.5
-# A score that rises by no more than this has stopped rising: of folds, and where one part alone is held out. There a
-# rise of less is noise, and a ratio that takes more passes than all before it is given up: the fit would take more yet.
+# A walk ends after so many scores that rise by no more than this: of folds, and where one part alone is held out. There
+# a rise of less is noise, and a ratio that takes more than this share of all passes before it is given up: the fit
+# would take more yet.
+_PATIENCE = 2
 _RISE, _RISE_ALONE = 1e-3, 5e-3
+_DEAR = 0.5
 # No ratio is given up for so many passes, or for so many multiplications (some seconds).
 _PASSES, _WORK = 20, 5e9
 # Of the seconds that there are.
@@ -80,7 +83,7 @@ def looks(problem):
     return problem.cone.name == "psd" and problem.triplets.dim > FEW
 
 
-def ratio_by_folds(problems, judge, patience, arguments, tell):
+def ratio_by_folds(problems, judge, arguments, tell):
     """Return the `Choice` that held-out data make.
 
     Parameters
@@ -88,9 +91,7 @@ def ratio_by_folds(problems, judge, patience, arguments, tell):
     problems : iterable of callables
         One for each fold: makes the problem of the part that is learned from.
     judge : callable
-        ``judge(k, L)`` is the score of a metric with these components on what fold k holds out.
-    patience : int
-        A walk ends after so many scores in a row that did not rise.
+        ``judge(k, L)`` is the score of a metric with these components on what fold k holds out, at most 1.
     arguments : dict
         Of every solve; "max_seconds" are those of the whole fit that are left.
     tell : callable
@@ -108,7 +109,7 @@ def ratio_by_folds(problems, judge, patience, arguments, tell):
         for t, solution in _walk(problem, first, arguments, end, tell, alone):
             scores[k, t] = judge(k, components_of(solution.M, basis=problem.basis if problem.prior is None else None))
             M[t] = solution.M
-            if _stopped(scores[k, first : t + 1], patience, rise) or _late(end) or solution.stopped_by == "callback":
+            if _stopped(scores[k, first : t + 1], rise) or _late(end) or solution.stopped_by == "callback":
                 break
     stage("all")
     return _chosen(scores, M, rise)
@@ -149,7 +150,7 @@ def _walk(problem, first, arguments, end, tell, thrifty):
 
     def seen(state):
         nonlocal dear
-        dear = thrifty and state.passes > max(spent, _PASSES, _WORK / a_pass)
+        dear = thrifty and state.passes > max(_DEAR * spent, _PASSES, _WORK / a_pass)
         return tell(state) is True or dear
 
     for t in range(first, len(RATIOS) if top > 0 else first):
@@ -164,9 +165,10 @@ def _walk(problem, first, arguments, end, tell, thrifty):
         yield t, before
 
 
-def _stopped(scores, patience, rise):
-    """Have the last scores stopped rising?"""
-    return len(scores) > patience and max(scores[-patience:]) <= max(scores[:-patience]) + rise
+def _stopped(scores, rise):
+    """Have the last scores stopped rising, or can none rise further?"""
+    still = len(scores) > _PATIENCE and max(scores[-_PATIENCE:]) <= max(scores[:-_PATIENCE]) + rise
+    return still or max(scores) + rise > 1
 
 
 def _chosen(scores, M, rise):

@@ -243,7 +243,7 @@ class ComparisonMetric(MetricEstimator):
             return 1 - _error(points, indices[parts[k][1]], L[: self.n_components])
 
         makers = [maker(train) for train, _ in parts]
-        found = ratio_by_folds(makers, judge, 2 if len(parts) > 1 else 1, self._arguments(begin), tell)
+        found = ratio_by_folds(makers, judge, self._arguments(begin), tell)
         _log.info("lam/lambda_max %.3g by %d folds", found.ratio, len(parts))
         return found
 

@@ -340,7 +340,7 @@ class TripletMetric(LabelledMetric):
             Z, Z_test = (_mapped(X[part], L, self.n_jobs) for part in (train, test))
             return vote_scores(Z, y[train], Z_test, y[test], 3, self.n_jobs)[0]
 
-        found = ratio_by_folds([make], judge, 1, self._arguments(begin), tell)
+        found = ratio_by_folds([make], judge, self._arguments(begin), tell)
         _log.info("lam/lambda_max %.3g by %d held-out points, of %s with the scores %s", found.ratio, len(test),
                   found.ratios, found.scores)  # fmt: skip
         return found
