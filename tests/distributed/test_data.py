@@ -290,6 +290,34 @@ def test_a_part_that_changes_under_way_is_noticed(tmp_path):
         ts.solve(problem, lam)
 
 
+@pytest.mark.parametrize(("kind", "title"), [("knn", "neighbours"), ("knn", "load"), ("all", "load")])
+def test_a_part_that_changes_before_the_shards_are_made_is_noticed(tmp_path, monkeypatch, kind, title):
+    """In the middle of a search for neighbours, say: nothing of that is kept for the next start."""
+    X, y = labelled(n=70)
+    folder, ask = parts(tmp_path / "parts", X, y), Here.map
+    rows = np.load(folder / "X-001.npy")
+
+    def changing(self, name, *arguments, **named):
+        if name == title:
+            np.save(folder / "X-001.npy", rows[::-1])
+        return ask(self, name, *arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Here, "map", changing)
+        with pytest.raises(ts.InputError, match="X: its files have changed since the work began"):
+            ts.distributed.problem(None, folder, None, kind, 3, n_shards=3)
+    np.save(folder / "X-001.npy", rows)
+    found, wanted = (ts.distributed.problem(None, *data, kind, 3, n_shards=3) for data in ((folder, None), (X, y)))
+    assert np.array_equal(solved(found).M, solved(wanted).M)
+
+
+def test_a_start_that_fails_leaves_no_shards_behind():
+    before, (X, y) = set(shards._states), labelled(n=70)
+    with pytest.raises(ts.InputError, match="gamma=100000: sums over such triplets are exact for gamma up to "):
+        ts.distributed.problem(None, X, y, "all", n_shards=2, loss=ts.SmoothedHinge(1e5))
+    assert set(shards._states) <= before
+
+
 @pytest.mark.parametrize(
     ("kind", "table"), [("knn", "weights"), ("all", "weights"), ("all", "codes"), ("lmnn", "same")]
 )

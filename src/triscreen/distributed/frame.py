@@ -67,6 +67,12 @@ def look_at(pool, source):
     return Look(total / len(source), corners, known_by)
 
 
+def check_unchanged(pool, source, look):
+    """Refuse files that are not as they were at a first look: what was made of them since is of neither state."""
+    if look_at(pool, source).known_by != look.known_by:
+        raise InputError("X: its files have changed since the work began; start again when nobody writes to them")
+
+
 @single_threaded_blas()
 def make_frame(pool, source, look, reduces, keeps=lambda basis: True):
     """Return the `Frame`; reduces: to the span of the data, where that pays and ``keeps(basis)`` says that it may."""

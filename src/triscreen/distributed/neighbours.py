@@ -15,13 +15,14 @@ from triscreen._utils.archive import fingerprint, replacing
 from triscreen._utils.progress import searching
 from triscreen._utils.threads import Threads, chunk_bounds
 from triscreen.distributed.store import Parts, mapped
+from triscreen.errors import InputError
 from triscreen.triplets.neighbours import search
 
 # Bytes of points that are asked at a time; those who ask, in blocks of so many.
 ASKED, ASKING = 1 << 29, 1 << 17
 
 
-def nearest_on(pool, source, codes_file, known_by, k, kinds):
+def nearest_on(pool, source, codes_file, known_by, k, kinds, check=lambda: None):
     """Return tables of neighbours, one for each kind, as `triscreen.triplets.neighbours.nearest` does.
 
     Parameters
@@ -36,6 +37,8 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
     k : int
     kinds : tuple of bool
         True: of the own class; False: of other classes.
+    check : callable
+        Raises where the points have changed meanwhile: then nothing is kept.
     """
     n = len(source)
     name = hashlib.blake2b(f"{known_by} {k} {kinds}".encode(), digest_size=16).hexdigest()
@@ -56,13 +59,22 @@ def nearest_on(pool, source, codes_file, known_by, k, kinds):
             tell(1 - sum(other is None for other in found) / len(found))
 
         pool.map("neighbours", find, jobs, arrived=arrived, long=True)
+    try:
+        check()
+    except InputError:
+        _drop(files)
+        raise
     rows = [found[i : i + len(asked)] for i in range(0, len(found), len(asked))]
     tables = [np.concatenate([merged(some, kind, k) for some in rows]) for kind in range(len(kinds))]
     tables = [table[:, : max(1, int((table >= 0).sum(axis=1).max()))] for table in tables]
     _keep(source.folder / f"nearest-{name}.npz", tables)
+    _drop(files)
+    return tables
+
+
+def _drop(files):
     for file in files:
         file.unlink(missing_ok=True)
-    return tables
 
 
 def size_of(n, dim):

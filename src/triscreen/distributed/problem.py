@@ -7,6 +7,7 @@ import math
 import os
 import weakref
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 from triscreen._utils.archive import fingerprint
 from triscreen._utils.threads import Threads, chunk_bounds, single_threaded_blas
 from triscreen._utils.validation import as_choice, as_count, as_positive, as_weights, shortened
-from triscreen.distributed.frame import look_at, make_frame
+from triscreen.distributed.frame import check_unchanged, look_at, make_frame
 from triscreen.distributed.here import Here
 from triscreen.distributed.neighbours import nearest_on, size_of
 from triscreen.distributed.order import near_to_each_other
@@ -255,12 +256,18 @@ def prepare(
     _check_memory(pool, kind, source, n_shards, tables)
     plan = make_plan(source, look.known_by, kind, cone.name, frame, n_shards, tables)
     pool.serve(plan)
-    jobs = [(plan, shard, None, (), None, "facts", ()) for shard in range(n_shards)]
-    facts = pool.map(MAKING, perform, jobs, places=range(n_shards))
+    try:
+        jobs = [(plan, shard, None, (), None, "facts", ()) for shard in range(n_shards)]
+        facts = pool.map(MAKING, perform, jobs, places=range(n_shards))
+        check_unchanged(pool, source, look)
+        if loss.gamma > LARGEST_GAMMA and any(one.grains for one in facts):
+            most = f"sums over such triplets are exact for gamma up to {LARGEST_GAMMA:g}"
+            raise InputError(f"gamma={loss.gamma:g}: {most}")
+    except BaseException:
+        pool.forget(plan)
+        raise
     dim = source.dim if frame.basis is None else frame.basis.shape[1]
     made = ShardedTriplets(pool, plan, facts, cone, dim, len(source))
-    if loss.gamma > LARGEST_GAMMA and any(one.grains for one in facts):
-        raise InputError(f"gamma={loss.gamma:g}: sums over such triplets are exact for gamma up to {LARGEST_GAMMA:g}")
     _log.info("%s triplets in %d shards", f"{made.n_triplets:,}", n_shards)
     return Prepared(made, frame, N, (loss, n_jobs, source, alive))
 
@@ -335,16 +342,17 @@ def _labelled_tables(pool, source, look, kind, k, tables, n_shards, moved):
     codes, sizes, weights = source.codes, np.bincount(source.codes), tables.get("weights")
     name_small_classes(source.classes, sizes, None if kind == "all" else k, len(source), kind != "knn")
     codes_file = keep(source.folder, "codes", codes.astype(np.int32))
-    known_by = fingerprint(codes) + (look.known_by if moved is None else look_at(pool, moved).known_by)
-    near = source if moved is None else moved
+    near, look = (source, look) if moved is None else (moved, look_at(pool, moved))
+    known_by = fingerprint(codes) + look.known_by
     anchors = np.flatnonzero((sizes[codes] > 1) & (True if weights is None else weights > 0))
     if not len(anchors):
         raise InputError("weights are 0 for every point of a class of two points or more: no triplet is left")
     if kind == "all":
         return {**tables, "codes": codes_file, "anchors": anchors}
+    kinds, check = ((True,) if kind == "lmnn" else (True, False)), partial(check_unchanged, pool, near, look)
+    same, *others = nearest_on(pool, near, codes_file, known_by, k, kinds, check)
     if kind == "lmnn":
-        (same,) = nearest_on(pool, near, codes_file, known_by, k, (True,))
         return {**tables, "codes": codes_file, "same": same, "anchors": anchors}
-    same, other = nearest_on(pool, near, codes_file, known_by, k, (True, False))
+    (other,) = others
     other[sizes[codes] == 1] = -1
     return {**tables, "same": same, "other": other, "order": near_to_each_other(pool, source, anchors, n_shards)}
