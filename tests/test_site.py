@@ -74,6 +74,15 @@ def test_a_docstring_keeps_its_bars_underscores_and_code(site):
     assert lines == wanted
 
 
+def test_types_that_have_a_page_are_links_to_it(site):
+    _, reference = site
+    lines = ["path : Path or None", "    The Path.", "a_, b : int", "Returns", "-------", "Bounds", "* |M|, a"]
+    reference.escaped(None, None, None, None, None, lines)
+    path, bounds = (f":py:obj:`{name} <triscreen.{name}>`" for name in ("Path", "Bounds"))
+    wanted = [f"path : {path} or None", "    The Path.", r"a\_, b : int", "Returns", "-------", bounds, r"* \|M\|, a"]
+    assert lines == wanted
+
+
 def test_names_that_are_described_together_are_one_entry(site):
     _, reference = site
     after = ["    Four numbers.", "e : int", "    For a, b,", "    c."]
