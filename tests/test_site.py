@@ -91,6 +91,13 @@ def test_names_that_are_described_together_are_one_entry(site):
     assert lines == ["Parameters", "----------", "a, b, c, d :", *after]
 
 
+def test_pages_are_called_by_their_titles_on_the_site(site):
+    pages, _ = site
+    source = ["See [path.md](path.md#solvers), [`x.md`](x.md) and [SECURITY.md](../SECURITY.md)."]
+    pages.links_inside(None, "page", source)
+    assert source == ["See [](path.md#solvers), [`x.md`](x.md) and [](generated/security.md)."]
+
+
 def test_every_page_is_in_a_toctree():
     texts = "\n".join(file.read_text(encoding="utf-8") for file in DOCS.glob("*.md"))
     trees = "\n".join(re.findall(r"```\{toctree\}\n(.*?)```", texts, flags=re.DOTALL))
