@@ -74,12 +74,28 @@ def test_a_docstring_keeps_its_bars_underscores_and_code(site):
     assert lines == wanted
 
 
+def test_types_that_have_a_page_are_links_to_it(site):
+    _, reference = site
+    lines = ["path : Path or None", "    The Path.", "a_, b : int", "Returns", "-------", "Bounds", "* |M|, a"]
+    reference.escaped(None, None, None, None, None, lines)
+    path, bounds = (f":py:obj:`{name} <triscreen.{name}>`" for name in ("Path", "Bounds"))
+    wanted = [f"path : {path} or None", "    The Path.", r"a\_, b : int", "Returns", "-------", bounds, r"* \|M\|, a"]
+    assert lines == wanted
+
+
 def test_names_that_are_described_together_are_one_entry(site):
     _, reference = site
     after = ["    Four numbers.", "e : int", "    For a, b,", "    c."]
     lines = ["Parameters", "----------", "a, b,", "c, d :", *after]
     reference.escaped(None, None, None, None, None, lines)
     assert lines == ["Parameters", "----------", "a, b, c, d :", *after]
+
+
+def test_pages_are_called_by_their_titles_on_the_site(site):
+    pages, _ = site
+    source = ["See [path.md](path.md#solvers), [`x.md`](x.md) and [SECURITY.md](../SECURITY.md)."]
+    pages.links_inside(None, "page", source)
+    assert source == ["See [](path.md#solvers), [`x.md`](x.md) and [](generated/security.md)."]
 
 
 def test_every_page_is_in_a_toctree():

@@ -32,9 +32,10 @@ def replace(file, text):
 
 
 def links_inside(app, docname, source):
-    """Turn links out of the folder of the docs to where these pages are on the site."""
+    """Turn links out of the folder of the docs to where these pages are on the site, and call pages by their titles."""
     for other, page in MOVED.items():
         source[0] = source[0].replace(f"](../{other}", f"](generated/{page}.md")
+    source[0] = re.sub(r"(?<!`)\[[\w/-]+\.md\]\(", "[](", source[0])
 
 
 def llms(root):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cache
 
 from pages import replace
 
@@ -59,6 +60,17 @@ def groups():
     return {HEADINGS.get(home, home): names for home, names in found.items() if names}
 
 
+@cache
+def places():
+    """Return {name as types say it: dotted name} of every public class."""
+    return {name.rpartition(".")[2]: name for name, thing in public_names().items() if inspect.isclass(thing)}
+
+
+def link(word):
+    """Return a link to the page of a class, or the word where there is none."""
+    return f":py:obj:`{word} <{places()[word]}>`" if word in places() else word
+
+
 def write(folder):
     """Write the list, and a page for each name."""
     names = public_names()
@@ -108,11 +120,24 @@ def escaped(app, what, name, obj, options, lines):
     for number, line in enumerate(lines):
         words = line.strip()
         code = words.startswith((">>>", "...")) or (code and bool(words))
-        if code:
-            continue
-        pieces = re.split(r"(``.+?``|`[^`]+`)", line)
-        pieces[::2] = [plain(piece) for piece in pieces[::2]]
-        lines[number] = "".join(pieces)
+        if not code:
+            lines[number] = typed(as_written(line), number > 0 and lines[number - 1].startswith("---"))
+
+
+def as_written(line):
+    """Return a line in which nothing but its bullet, and what stands between ticks, is markup."""
+    bullet, line = re.fullmatch(r"(\s*\* )?(.*)", line).groups(default="")
+    pieces = re.split(r"(``.+?``|`[^`]+`)", line)
+    pieces[::2] = [plain(piece) for piece in pieces[::2]]
+    return bullet + "".join(pieces)
+
+
+def typed(line, first):
+    """Return a line whose classes are links: a parameter and its type, or what the first line of a section returns."""
+    head, colon, kind = line.partition(" : ")
+    if colon and re.fullmatch(r"[\w\\]+(, [\w\\]+)*", head):
+        return head + colon + re.sub(r"\b[A-Z]\w+\b", lambda found: link(found.group()), kind)
+    return link(line) if first else line
 
 
 def in_one(lines):
@@ -132,4 +157,4 @@ def plain(text):
     pieces = re.split(stressed, text)
     pieces[::2] = [re.sub(r"([|*])", r"\\\1", piece) for piece in pieces[::2]]
     text = "".join(pieces)
-    return re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", text)
+    return re.sub(r"(?<=[\w\]])_(?=\W|$)", r"\\_", text)
