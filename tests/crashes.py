@@ -279,12 +279,16 @@ def _looked(folder, sure, may_refuse):
     return "read" if told else "read, nothing sure yet"
 
 
-def fail(run, folder, whole, step=1):
-    """No room, or an error of the device, at the n-th call, for every n: the run ends with that, and then goes on."""
-    outcomes = Counter()
+def fail(run, folder, whole, step=1, where=""):
+    """No room, or an error of the device, at the n-th call, for every n: the run ends with that, and then goes on.
+
+    The run is called with ``folder/where``: what it writes beside that counts as well.
+    """
+    outcomes, place = Counter(), Path(folder) / where
     for number in (errno.ENOSPC, errno.EIO):
         for moment in itertools.count(1, step):
             shutil.rmtree(folder, ignore_errors=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
 
             def before(count, kind, number=number, moment=moment):
                 if count == moment:
@@ -293,7 +297,7 @@ def fail(run, folder, whole, step=1):
             recorder = Recorder(folder, before)
             try:
                 with recorder.recording():
-                    require(run(folder) == whole, "believed")
+                    require(run(place) == whole, "believed")
                 outcomes["went on"] += 1  # such as a folder that cannot be synced
             except OSError as err:
                 require(err.errno == number, err)
@@ -303,7 +307,7 @@ def fail(run, folder, whole, step=1):
                 outcomes["refused"] += 1
             left = [name for name in contents(folder) if name.endswith(".tmp")] if folder.exists() else []
             require(not left or number == errno.EIO, f"left behind: {left}")
-            outcomes[judge(run, folder, whole)] += 1
+            outcomes[judge(run, place, whole)] += 1
             if recorder.calls < moment:
                 break
     shutil.rmtree(folder, ignore_errors=True)
@@ -410,7 +414,9 @@ def attack(folder, names, every, step):
     yield "crashes, command line", crash_command(Path(folder) / "command", every)
     for kind in ("knn", "all"):
         run, place = ShardedRun(kind), Path(folder) / f"shards, {kind}"
-        yield f"crashes, shards, {kind}", crash(run, place / "crash", run(place / "whole"), every)
+        whole = run(place / "whole")
+        yield f"crashes, shards, {kind}", crash(run, place / "crash", whole, every)
+        yield f"faults, shards, {kind}", fail(run, place / "fault", whole, step, "run")
     for name in names:
         run, place = targets()[name], Path(folder) / name
         whole = run(place / "whole")
