@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 
 import triscreen as ts
-from triscreen.estimators.candidates import FIRST, Candidate, choose_candidate, drop_hopeless
+from triscreen.estimators.candidates import FIRST, Candidate, choose_candidate, drop_hopeless, end_hopeless
 from triscreen.estimators.starts import moved, within_class
 from triscreen.selection import choose_start, vote_scores
 
@@ -118,6 +118,69 @@ def test_hopeless_starts_are_dropped_once_they_were_behind_in_every_fold():
     assert not any(c.dropped for c in (good, bad, once))
     drop_hopeless([good, bad, once], FIRST)
     assert (good.dropped, bad.dropped, once.dropped) == (0, FIRST, 0)
+
+
+def test_starts_are_dropped_that_are_behind_by_more_than_two_paired_standard_errors():
+    noise = 0.1 * np.sin(np.arange(8.0))  # of the folds, the same for all: what is paired does not see it
+    good = made("a", None, [0.5] * 8, (0.8 + noise)[:, None])
+    behind = 0.02 + np.array([-0.021, *np.full(7, 0.0)])  # ahead in the first fold
+    bad = made("b", "within", [0.5] * 8, (0.8 + noise - behind)[:, None])
+    near = made("c", "identity", [0.5] * 8, (0.8 + noise - 0.05 * np.cos(np.arange(8.0)) - 0.01)[:, None])
+    gap = np.array([behind[:done].mean() / (behind[:done].std(ddof=1) / np.sqrt(done)) for done in range(2, 9)])
+    first = 2 + int(np.argmax((gap > 2) & (np.arange(2, 9) >= FIRST)))
+    assert FIRST < first <= 8
+    for done in range(1, 9):
+        drop_hopeless([good, bad, near], done)
+        assert (good.dropped, bad.dropped, near.dropped) == (0, first if done >= first else 0, 0)
+
+
+def test_paths_of_later_folds_end_before_ratios_that_are_far_behind():
+    noise = 0.1 * np.sin(np.arange(6.0))[:, None]
+    rising = made("a", None, [0.5] * 6, noise + np.array([0.5, 0.6, 0.7]))
+    falling = made("b", "within", [0.5] * 6, noise + np.array([0.7, 0.4, 0.6, 0.5]))
+    moving = 0.3 * np.cos(5 * np.arange(6.0))[:, None] * np.array([0, 0, 1])
+    unsure = made("c", "identity", [0.5] * 6, noise + np.array([0.5, 0.6, 0.4]) + moving)
+    dropped = made("d", np.eye(2), [0.5] * 6, noise + np.array([0.7, 0.4]))
+    dropped.dropped = 1
+    everyone = [rising, falling, unsure, dropped]
+    end_hopeless(everyone, FIRST - 1)
+    assert [c.until for c in everyone] == [None] * 4
+    end_hopeless(everyone, FIRST)
+    assert [c.until for c in everyone] == [3, 1, 3, None]
+    falling.scores[FIRST:, 1:] = np.nan  # not walked
+    assert np.isnan(falling.filled()[:, 1:]).all()
+    assert not np.isnan(falling.filled()[:, 0]).any()
+    end_hopeless([falling], FIRST + 1)
+    assert falling.until == 1
+    assert choose_candidate([falling], np.zeros((6, 2)), False)[1] == 0
+
+
+@pytest.mark.parametrize("ratios", [7, np.geomspace(1, 1e-4, 7)])
+def test_ratios_that_are_given_are_all_looked_at(ratios, monkeypatch):
+    def end(candidates, done):
+        for candidate in candidates:
+            candidate.until = 2
+
+    monkeypatch.setattr("triscreen.estimators.trying.end_hopeless", end)
+    model = ts.TripletMetricCV(cv=5, ratios=ratios, candidates=(None,)).fit(X, Y)
+    walked = np.isfinite(model.cv_scores_).sum(axis=1)
+    if np.ndim(ratios):
+        assert walked.tolist() == [7] * 5
+    else:
+        assert walked[1:].tolist() == [2] * 4
+        assert model.best_index_ <= 1
+
+
+def test_what_later_folds_leave_out_changes_no_score_that_is_there(monkeypatch):
+    few = ts.TripletMetricCV(cv=6).fit(X, Y)
+    monkeypatch.setattr("triscreen.estimators.trying.end_hopeless", lambda candidates, done: None)
+    monkeypatch.setattr("triscreen.estimators.trying.drop_hopeless", lambda candidates, done, leader=None: None)
+    every = ts.TripletMetricCV(cv=6).fit(X, Y)
+    seen, scores = few.candidates_["scores"], every.candidates_["scores"]
+    there = np.isfinite(seen)
+    assert np.array_equal(seen[there], scores[there])
+    assert 0 < there.sum() < np.isfinite(scores).sum()
+    assert np.array_equal(few.candidates_["alone"], every.candidates_["alone"])
 
 
 def test_a_path_that_ended_early_counts_with_its_last_metric():

@@ -1,8 +1,9 @@
 """Where to begin: starts that a cross-validation tries, each with a path from it, and each alone.
 
 Alone means without any learning: the choice is then never worse on the folds than Euclid or a start itself. A start is
-dropped when its path has been behind the best one in every one of the first folds (`FIRST`); the fit on all points
-walks the path of the chosen start only.
+dropped when its path has been behind the best one in every one of the first folds (`FIRST`), or on average by more than
+two standard errors, paired over the folds so far; and the paths of later folds end before ratios that are behind the
+path's best one by as much. The fit on all points walks the path of the chosen start only.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from triscreen.selection import choose, choose_start
 
 # So many folds see every start.
 FIRST = 3
+# So many standard errors behind is hopeless.
+_BEHIND = 2.0
 _ROUND = ", round "
 
 
@@ -42,6 +45,8 @@ class Candidate:
         Columns of the rounds before: neighbours were chosen by the metric there.
     cut : int
         So many of its paths ended because time did.
+    until : int or None
+        Of its ratios later folds look at so many of the first; None: at all.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Candidate:
     dropped: int = 0
     before: tuple = ()
     cut: int = 0
+    until: int | None = None
 
     @property
     def start(self):
@@ -78,11 +84,13 @@ class Candidate:
         return made
 
     def filled(self):
-        """Return the scores; where a path ended before others did, those of its last metric."""
+        """Return the scores; where a path ended before others did, those of its last metric; NaN after ``until``."""
         scores = self.scores.copy()
         for t in range(1, scores.shape[1]):
             gone = np.isnan(scores[:, t, 0])
             scores[gone, t] = scores[gone, t - 1]
+        if self.until is not None:
+            scores[:, self.until :] = np.nan
         return scores
 
     def best(self, fold):
@@ -91,16 +99,36 @@ class Candidate:
 
 
 def drop_hopeless(candidates, done, leader=None):
-    """Drop the starts whose paths were behind the best one (or this leader) in every fold so far, after some."""
+    """Drop the starts whose paths are behind the best one (or this leader), in every fold so far or by much."""
     here = [c for c in candidates if not c.dropped]
     if done < FIRST or len(here) + (leader is not None) < 2:
         return
     if leader is None:
         means = [np.mean([c.best(fold) for fold in range(done)]) for c in here]
         leader = here[int(np.argmax(means))]
+    best = np.array([leader.best(fold) for fold in range(done)])
     for candidate in here:
-        if all(candidate.best(fold) < leader.best(fold) for fold in range(done)):
+        own = np.array([candidate.best(fold) for fold in range(done)])
+        if (own < best).all() or _far_behind(own, best):
             candidate.dropped = done
+
+
+def end_hopeless(candidates, done):
+    """End paths before the last ratios that are far behind the best one of the same path, after some folds."""
+    for candidate in candidates:
+        if done >= FIRST and not candidate.dropped:
+            scores = candidate.filled()[:done, : candidate.until, 0]
+            best, until = scores[:, choose(scores)], scores.shape[1]
+            while until > 1 and _far_behind(scores[:, until - 1], best):
+                until -= 1
+            candidate.until = until
+
+
+def _far_behind(scores, best):
+    """Are these behind by more than two standard errors, paired over the folds that know both?"""
+    known = np.isfinite(scores) & np.isfinite(best)
+    behind = (best - scores)[known]
+    return len(behind) >= FIRST and bool(behind.mean() > _BEHIND * behind.std(ddof=1) / np.sqrt(len(behind)))
 
 
 def choose_candidate(candidates, euclid, one_standard_error, with_euclid=True):

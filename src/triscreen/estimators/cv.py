@@ -335,7 +335,8 @@ class TripletMetricCV(Certifying, Trying, LabelledMetric):
         """
         problem, own = self._problem_after_rounds(candidate, N, k, train, X, y, weights, begin, left, tell, judge)
         arguments = self._how(begin, left, candidate.before, candidate, k, judge)
-        path, scores = self._path(problem, candidate.ratios if ratios is None else ratios, judge, tell, arguments)
+        ratios, until = (candidate.ratios, candidate.until) if ratios is None else (ratios, None)
+        path, scores = self._path(problem, ratios, judge, tell, arguments, until)
         self._so_far, self.prior_, self.prior_scale_ = path, *own
         return path, problem if judge is None else scores
 
@@ -444,8 +445,11 @@ class TripletMetricCV(Certifying, Trying, LabelledMetric):
         """Return the ratios of the path from a start."""
         return grid(self.ratios, self.smallest_ratio, prior is not None)
 
-    def _path(self, problem, given, judge, callback, arguments):
-        """Return (the path of a problem at these ratios, the scores of its metrics, none without a judge)."""
+    def _path(self, problem, given, judge, callback, arguments, until=None):
+        """Return (the path of a problem at these ratios, the scores of its metrics, none without a judge).
+
+        until: so many scores are enough.
+        """
         ratios, wanted = without_leaps(given, 1.0 if problem.prior is None else LARGEST_WITH_PRIOR)
         lambdas, of_zero = ratios * scale_of_lambda(problem), problem.triplets.total_weight * problem.loss(0.0)
         losses = kept_losses(arguments["checkpoint"]) if "checkpoint" in arguments else []
@@ -456,7 +460,8 @@ class TripletMetricCV(Certifying, Trying, LabelledMetric):
                 return False
             first = [score[0] for score in scores]
             falling = len(first) > _PATIENCE and max(first[-_PATIENCE:]) < max(first)
-            return np.ndim(self.ratios) == 0 and (falling or (losses and losses[-1] < _DONE * of_zero))
+            enough = until is not None and len(scores) >= until
+            return np.ndim(self.ratios) == 0 and (falling or enough or (losses and losses[-1] < _DONE * of_zero))
 
         def seen(state):
             losses.append(state.loss)

@@ -199,7 +199,9 @@ class FoldCrew:
         if not (prior is None or isinstance(prior, str)):
             matrix = getattr(getattr(prior, "estimator", prior), "get_mahalanobis_matrix", lambda: prior)()
             prior = fingerprint(np.asarray(matrix, dtype=float))
-        before = () if candidate is None else (*candidate.before, bool(candidate.dropped), *candidate.ratios.tolist())
+        before = ()
+        if candidate is not None:
+            before = *candidate.before, bool(candidate.dropped), candidate.until, *candidate.ratios.tolist()
         version = import_module("triscreen").__version__
         said = repr(
             (

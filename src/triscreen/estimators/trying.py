@@ -16,7 +16,7 @@ import numpy as np
 
 from triscreen._utils.progress import stage
 from triscreen.errors import OutOfTime
-from triscreen.estimators.candidates import FIRST, drop_hopeless
+from triscreen.estimators.candidates import FIRST, drop_hopeless, end_hopeless
 from triscreen.estimators.folds import named
 from triscreen.estimators.starts import components_of_start, make_start
 
@@ -66,6 +66,7 @@ class Trying:
                 euclid[k] = next(found).alone
                 if k + 1 < n_folds:  # there is something to save
                     drop_hopeless(starts, k + 1)
+                    self._end_hopeless(starts, k + 1)
         return euclid
 
     def _next_round(self, chosen, column, crew, parts, *how):
@@ -78,7 +79,13 @@ class Trying:
                 drop_hopeless([again], k + 1, chosen)
                 if again.dropped:
                     return again
+                if k + 1 < n_folds:
+                    self._end_hopeless([again], k + 1)
         return again
+
+    def _end_hopeless(self, candidates, done):
+        if np.ndim(self.ratios) == 0:  # those that somebody names are all looked at
+            end_hopeless(candidates, done)
 
     def _batches(self, n_folds, crew):
         """Return the folds that are tried at once: one here; on a cluster those before anybody may be dropped first."""
@@ -134,6 +141,7 @@ class Trying:
         if tried.scores is None:
             return
         self._has_path = True
-        candidate.scores[k, : len(tried.scores)] = np.reshape(tried.scores, (-1, self._n_scores))
+        scores = np.reshape(tried.scores, (-1, self._n_scores))[: candidate.until]
+        candidate.scores[k, : len(scores)] = scores
         _log.info("fold %d of %d, start %s: %d lambdas, best score %.4f, alone %.4f", k + 1, n_folds,
-                  candidate.name, len(tried.scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
+                  candidate.name, len(scores), candidate.best(k), candidate.alone[k, 0])  # fmt: skip
