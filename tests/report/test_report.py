@@ -237,9 +237,12 @@ def test_no_time_at_all_and_no_maps(made):
     assert facts["left_out"][0] == "errors"
     assert "errors" not in facts
     assert len(facts["frames"]) == 1
-    assert numbers(render(path))["errors"] is None
+    page = render(path)
+    assert numbers(page)["errors"] is None
+    assert "Not all of it is here: there was no time for errors, " in page
     facts = gather(path, problem, X, y, X_test, y_test, maps=False)
     assert facts["left_out"] == []
+    assert "Not all of it is here" not in render(path)
     assert "rates" not in facts
     with pytest.raises(ts.InputError, match="max_seconds=-1"):
         gather(path, problem, X, y, max_seconds=-1)

@@ -66,7 +66,7 @@ def render(path):
     return Template(here.joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(data["title"]),
         css=here.joinpath("page.css").read_text(encoding="utf-8"),
-        start=_start(data),
+        start=_start(data) + _incomplete(path),
         tiles="\n".join(_tiles(data)),
         table=_table(data),
         influence=tables.influence(path.facts or Facts(), data["influence"], path.n_triplets),
@@ -207,6 +207,15 @@ def _tiles(data):
             f"That lambda was chosen on these very {those}, so the second number is too kind; no interval knows of that"
         )
         yield _tile(f"{round(before * n):,} \u2192 {round(best * n):,} of {n:,} wrong", said)
+
+
+def _incomplete(path):
+    """Return what the page is without, in words, where the time was over before all of it was there."""
+    missing = [f"lambdas after the {len(path)} here"] if path.stopped_by == "max_seconds" else []
+    missing += [] if path.facts is None else path.facts.left_out
+    if not missing:
+        return ""
+    return f'\n<p class="lead" id="incomplete">Not all of it is here: there was no time for {escape(", ".join(missing))}.</p>'
 
 
 def _start(data):
