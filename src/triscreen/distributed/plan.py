@@ -93,13 +93,20 @@ def _range(n, number, n_shards):
     return slice(bounds[number], bounds[number + 1])
 
 
+def needed(anchors, near, n):
+    """Return the mask of the points, of n, that anchors and their neighbours (-1: none) are."""
+    here = np.zeros(n, dtype=bool)
+    here[anchors] = here[near[near >= 0]] = True
+    return here
+
+
 def _nearest(plan, number, n_shards):
     """Neighbours of some anchors, which count the points that they need anew."""
     order = plan.table("order")
     anchors = np.sort(np.array(order[_range(len(order), number, n_shards)]))
     same, other = (np.array(plan.table(name)[anchors]) for name in ("same", "other"))
     both = np.concatenate([same, other], axis=1)
-    ids = np.unique(np.concatenate([anchors, both[both >= 0]]))
+    ids = np.flatnonzero(needed(anchors, both, len(plan.table("same"))))
     counts = np.zeros((2, len(ids)), dtype=np.int64)
     places = np.searchsorted(ids, anchors)
     counts[0, places], counts[1, places] = (same >= 0).sum(axis=1), (other >= 0).sum(axis=1)

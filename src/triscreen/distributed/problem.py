@@ -22,7 +22,7 @@ from triscreen.distributed.frame import check_unchanged, look_at, make_frame
 from triscreen.distributed.here import Here
 from triscreen.distributed.neighbours import nearest_on, size_of
 from triscreen.distributed.order import near_to_each_other
-from triscreen.distributed.plan import LIST_AT_MOST, make_plan
+from triscreen.distributed.plan import LIST_AT_MOST, make_plan, needed
 from triscreen.distributed.shards import MAKING, POINT, perform
 from triscreen.distributed.source import open_source
 from triscreen.distributed.store import keep
@@ -306,8 +306,8 @@ def _check_memory(pool, kind, source, n_shards, tables):
             points, pairs = len(np.unique(tables["rows"][start:stop])), 2 * (stop - start)
         else:
             anchors = tables["order"][start:stop]
-            near = np.concatenate([tables[name][anchors].ravel() for name in ("same", "other")])
-            points, pairs = len(np.unique(np.concatenate([anchors, near]))), int((near >= 0).sum())
+            near = np.concatenate([tables[name][anchors] for name in ("same", "other")], axis=1)
+            points, pairs = np.count_nonzero(needed(anchors, near, n)), np.count_nonzero(near >= 0)
         kept.append(8.0 * points * (dim + POINT) * _KEPT + _PAIR_BYTES * pairs)
         working = max(working, 8.0 * points * dim * _COPIES + _PAIR_BYTES * pairs)
     pool.check_memory("shards", kept, working)
