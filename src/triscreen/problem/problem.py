@@ -47,6 +47,7 @@ LARGEST_GAMMA = 1e4
 # |M| must be such that |M|^2 is a number: of the user's, and with some room inside.
 _LARGEST_METRIC, _LARGEST_INSIDE = 1e150, 1e140
 _ELEMENTS = 64  # arrays of the size of M that are alive at a time where most are: on a path
+_KEEP = 1 << 26  # bytes of the last certificate's distances and weights, at most: a solve may start from there
 _OF_PRIOR = 8  # and of a prior: as given, inside, its factor, what is outside of the span, and while these are made
 
 
@@ -188,6 +189,8 @@ class Problem(Memory, Engine):
     units: Units
     hash_of_points: str
 
+    _certified = None  # see `certified_at`
+
     def __init__(
         self,
         X: ArrayLike,
@@ -282,7 +285,8 @@ class Problem(Memory, Engine):
         alpha = None if alpha is None else as_alpha(alpha, self.triplets.n_triplets)
         lam = self.units.into(lam, LAMBDA)
         beyond = 0.5 * lam * outside
-        dist = self.distances(self.cone.project(core).factor)
+        factor = self.cone.project(core).factor
+        dist = self.distances(factor)
         if alpha is not None:
             (value, dual_term, slack), pair_weights = self.triplets.sweep_alpha(
                 dist, alpha, self.loss.gamma, self.threads
@@ -297,15 +301,25 @@ class Problem(Memory, Engine):
         best = None
         for smoothing in self.loss.smoothings:
             try:
-                now = self.evaluate(core, dist, lam, smoothing)
+                now = self.evaluate(core, dist, lam, smoothing, factor=factor)
             except OutOfTime:  # any of them will do
                 if best is None:
                     raise
                 break
             best = now if best is None or now.gap < best.gap else best
+        if self.triplets.lists_pairs and 16 * self.triplets.n_pairs <= _KEEP and self.memory_budget is None:
+            self._certified = core.copy(), dist, (best.sums, best.weights), best.A, factor
         own = best.sums.smoothing == self.loss.gamma
         error = self.rounding.gap(core, best.pull, best.dual_point.plus, dist, best.gap, best.sums.alpha, lam, own)
         return Certificate(best.primal + beyond, best.dual, best.gap + beyond, float(error), self.floor)
+
+    def certified_at(self, core: np.ndarray) -> tuple | None:
+        """Return what `evaluate` takes beside lam and smoothing, if this core M was certified last; it is forgotten."""
+        known, self._certified = self._certified, None
+        return known if known is not None and np.array_equal(known[0], core) else None
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "_certified"}
 
     @single_threaded_blas()
     def value(self, M: ArrayLike, lam: float) -> float:

@@ -73,8 +73,8 @@ def solve(
         sphere "mid" every 30 iterations, the fastest choice measured for one lambda.
     start : Solution or array, optional
         Where to begin: a solution for another lambda, or an M. By default M = 0, or the prior; for a lam far below
-        lambda_max, what
-        larger lambdas lead to (walked through roughly, far fewer iterations in all).
+        lambda_max, what larger lambdas lead to (walked through roughly, far fewer iterations in all). The solution that
+        the problem certified last need not be evaluated again.
     max_iter : int, optional
         Iterations at most, 10,000 by default.
     max_seconds : float, optional
@@ -118,7 +118,8 @@ def solve(
     every_gap = problem.triplets.dim <= _EVERY_GAP
     monitor = Monitor(problem, lam, tol, max_iter, max_seconds, callback, every_gap)
     lam0, smoothing = (start.lam, start.smoothing) if isinstance(start, Solution) else (None, None)
-    begin = Start.at(problem, M, smoothing, lam0=problem.units.into(lam0, LAMBDA))
+    known = problem.certified_at(M) if isinstance(start, Solution) else None
+    begin = Start.at(problem, M, smoothing, lam0=problem.units.into(lam0, LAMBDA), known=known)
     solution = None
     try:
         try:

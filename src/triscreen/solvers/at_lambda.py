@@ -38,6 +38,8 @@ class Start:
         The other lambda that M is a solution for, or if there is one, ``solution``: spheres may look from there.
     solution : Evaluation or None
         A solution for lam0, evaluated at the new lambda: screen with it before M is looked at.
+    known : tuple or None
+        What the last certificate of the problem knows of M (`Problem.certified_at`).
     """
 
     M: np.ndarray = field(repr=False)
@@ -48,6 +50,7 @@ class Start:
     step: float = np.inf
     lam0: float | None = None
     solution: Evaluation | None = field(default=None, repr=False)
+    known: tuple | None = field(default=None, repr=False)
 
     @classmethod
     def at(cls, problem, M, smoothing=None, **more):
@@ -166,11 +169,17 @@ def _begin(screened, start, monitor):
 
 def _first_evaluation(engine, start, monitor):
     dist, factor, passes, best = start.dist, start.factor, 0.5, None
-    if dist is None:
+    swept, A = None, None
+    if start.known is not None:
+        _, dist, swept, A, factor = start.known
+    elif dist is None:
         factor = engine.cone.project(start.M).factor if factor is None else factor
         dist, passes = engine.distances(factor), 1.0
     for smoothing in start.tried:
-        now = engine.evaluate(start.M, dist, monitor.lam, smoothing, factor=factor)
+        if swept is not None and swept[0].smoothing == smoothing:
+            now, passes = engine.evaluate(start.M, dist, monitor.lam, smoothing, swept, A, factor), 0.0
+        else:
+            now = engine.evaluate(start.M, dist, monitor.lam, smoothing, factor=factor)
         monitor.count(passes * engine.share)
         passes = 0.5
         if now.within(monitor.tol):

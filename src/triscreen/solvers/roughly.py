@@ -28,7 +28,7 @@ def steps_of(problem, lam, tol, solver):
 
 def on_axes(problem, rough, lam, tol, solver, start, monitor):
     """Solve a `Rough` problem at lam; return where to go on from."""
-    there = replace(start, M=rough.into(start.M), lam0=None)
+    there = replace(start, M=rough.into(start.M), lam0=None, known=None)
     with monitor.elsewhere(rough.out, _PATIENCE):
         solved = solve_at(rough.engine, lam, tol, solver, None, there, monitor, unproven)
     return Start.at(problem, monitor.best.M, monitor.best.sums.smoothing, step=solved.step)
