@@ -215,7 +215,8 @@ def _incomplete(path):
     missing += [] if path.facts is None else path.facts.left_out
     if not missing:
         return ""
-    return f'\n<p class="lead" id="incomplete">Not all of it is here: there was no time for {escape(", ".join(missing))}.</p>'
+    said = f"Not all of it is here: there was no time for {escape(', '.join(missing))}."
+    return f'\n<p class="lead" id="incomplete">{said}</p>'
 
 
 def _start(data):
