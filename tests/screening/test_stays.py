@@ -28,12 +28,17 @@ def test_margins_between_bounds_stay_on_their_side_by_more_than_error_and_reach(
     assert len(set(seen)) == 3
 
 
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_tube_of_blocks_takes_errors_off_on_both_sides(seed):
+def test_a_tube_of_blocks_takes_errors_off_on_both_sides(seed, apart):
     rng = np.random.default_rng(seed)
     T = BlockTriplets(rng.integers(0, 9, 30).astype(np.int32), np.array([3, 4, 5]), np.array([6, 5, 7]))
     first, squares = 5 * rng.random(30), rng.random(30)
     second, radius, error, low = first + 0.3 * rng.random(30), 0.1, 0.4, 0.8
+    if apart:  # what one end says of a triplet, the other one does not
+        first[T.pair_numbers(np.ones(T.n_triplets, dtype=bool))[1]] += 4
+        second, radius, error = 6 * rng.random(30), 0.01, 0.0
+        first, second = (first, second) if seed % 2 else (second, first)
     used = T.undecided_in((first, second), squares, radius, error, low, True, None, Threads(1))
     positive, negative = T.pair_numbers(np.ones(T.n_triplets, dtype=bool))
     one, two = first[negative] - first[positive], second[negative] - second[positive]
