@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,6 +49,16 @@ def test_a_header_may_be_so_long_and_no_longer(tmp_path, monkeypatch):
         read(tmp_path / "file")
     with pytest.raises(InputError, match=f"meta takes {length} bytes: at most {length - 1}"):
         write(tmp_path / "again", "kind", {"text": "x" * 500}, {"a": np.zeros(1000)})
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_json_does_not_know_are_refused(tmp_path, constant):
+    write(tmp_path / "file", "kind", {"number": 1.5}, {})
+    with zipfile.ZipFile(tmp_path / "file") as whole, zipfile.ZipFile(tmp_path / "other", "w") as other:
+        for member in whole.infolist():
+            other.writestr(member, whole.read(member).replace(b"1.5", constant.encode()))
+    with pytest.raises(InputError, match=f"{constant} is not JSON"):
+        read(tmp_path / "other")
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0)])

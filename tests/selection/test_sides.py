@@ -82,7 +82,10 @@ def test_the_error_at_a_lambda_is_that_of_its_pieces_or_of_its_own_ball():
     assert len(side.judge.asked) == 1
     side.learn(8.0, 0.9)
     assert side.upper_at(8.0) == 0.75  # never more than its piece's
+    count = len(side.pieces)
     side.apply(Step(CUT, [0], Made(6.0, None, None, 0.05), [Verdict(OUTCOMES[0], None)] * 2))
+    assert len(side.pieces) == count + 1
+    assert [piece.low for piece in side.pieces[:-1]] == [piece.high for piece in side.pieces[1:]]
     side._ends[6.0] = "made"
     assert side.upper_at(6.0) == 0.25
     assert side.judge.asked[-1][:2] == ("made", "made")

@@ -55,7 +55,9 @@ def test_ends_at_one_place_have_a_tube_too():
     centers = np.repeat(np.eye(2)[None], 3, axis=0)
     centers[1, 0, 0] = 1.5
     seen = Seen(PLAIN, centers, [0.0, 0.25, 0.0], [0.04, 0.04, 0.04], [0.0, 0.0])
-    assert Run(None, seen).tube(0, 2) == pytest.approx(0.2 + 0.5 + 0.25)
+    tube = Run(None, seen).tube(0, 2)
+    assert tube == pytest.approx(0.2 + 0.5 + 0.25)
+    assert tube >= 0.95 * (1 + 0.9e-12)  # more than the sum, whose terms are rounded
 
 
 @pytest.mark.parametrize("scale", [1.0, 3.0, -1.0])
