@@ -23,7 +23,7 @@ def npy(array):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("name", ["a/b", "a\\b", "$a", "", "x" * 101, "a\nb", 3, "/", "\\"])
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "$a", "", "x" * 101, "a\nb", 3, "/"])
 def test_names_that_make_no_member_are_refused(tmp_path, name):
     with pytest.raises(InputError, match="arrays has the name"):
         write(tmp_path / "file", "kind", {}, {name: np.zeros(1)})
@@ -376,6 +376,15 @@ def test_a_name_that_is_too_long_is_refused_before_anything_is_written(tmp_path)
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, -5), (-5, -1), (-2, -3), (-1, 0)])
+@pytest.mark.parametrize("array", [TABLE, np.asfortranarray(TABLE), np.zeros((0, 4))], ids=str)
+def test_what_is_mapped_is_what_the_file_holds(tmp_path, array):
+    np.save(tmp_path / "file.npy", array)
+    with open(tmp_path / "file.npy", "rb") as stream:
+        found = archive.map_npy(stream, (tmp_path / "file.npy").stat().st_size)
+        np.testing.assert_array_equal(found, array, strict=True)
+        assert isinstance(found, np.memmap) == (array.size > 0)
+
+
 @pytest.mark.parametrize("read_or_map", [read_npy, archive.map_npy])
 def test_arrays_with_a_side_below_zero_are_refused_whatever_the_product(tmp_path, shape, read_or_map):
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
