@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 from types import SimpleNamespace
 
@@ -364,10 +365,21 @@ def test_large_arrays_are_read_piece_by_piece(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "file")[-1]["a"], array)
 
 
-def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(archive.os, "access", lambda *_: False)
+@pytest.mark.parametrize("lacks", [os.W_OK, os.X_OK])
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch, lacks):
+    monkeypatch.setattr(archive.os, "access", lambda _, asked: not asked & lacks)
     with pytest.raises(InputError, match="does not let you write"):
         write(tmp_path / "file", "kind", {}, {})
+
+
+def test_a_file_that_cannot_be_opened_is_told_of(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    write(tmp_path / "file", "kind", {}, {})
+    monkeypatch.setattr(archive, "open", refused, raising=False)
+    with pytest.raises(InputError, match="cannot be read: Permission denied"):
+        read(tmp_path / "file")
 
 
 def test_a_name_that_is_too_long_is_refused_before_anything_is_written(tmp_path):
