@@ -10,6 +10,7 @@ import pytest
 
 from problems import make_case, random_metric
 from triscreen.problem.rounding import U
+from triscreen.problem.units import Units
 from triscreen.screening import rules, spheres
 from triscreen.screening.ranges import _around
 from triscreen.screening.rules import Region
@@ -302,3 +303,14 @@ def test_spheres_of_a_gap_have_its_slack():
     assert spheres.DGB.at(problem.cone, e, 0.5).radius == near(np.sqrt(2 * gap / 0.5))
     away = np.linalg.norm(e.M - e.projected(0.5))
     assert spheres.MID.at(problem.cone, e, 0.5).radius == near(np.sqrt(gap / 0.5 - away**2 / 4))
+
+
+@pytest.mark.parametrize("exponent", [0, 3, -40])
+def test_a_sphere_of_the_user_is_in_the_units_inside(exponent):
+    normal = np.array([[2.0], [1.0]])
+    sphere = Sphere(np.diag([1.0, 2.0]), 0.5, "own", normal=normal)
+    inside = sphere.into(Units(exponent))
+    np.testing.assert_array_equal(inside.center, np.ldexp(sphere.center, 2 * exponent))
+    assert inside.radius == np.ldexp(0.5, 2 * exponent)
+    np.testing.assert_array_equal(inside.normal, np.ldexp(normal, exponent))
+    assert (inside is sphere) == (exponent == 0)
