@@ -372,6 +372,11 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch, la
         write(tmp_path / "file", "kind", {}, {})
 
 
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(InputError, match="does not exist, make it first"):
+        write(tmp_path / "folder" / "file", "kind", {}, {})
+
+
 def test_a_file_that_cannot_be_opened_is_told_of(tmp_path, monkeypatch):
     def refused(*_):
         raise PermissionError(13, "Permission denied")

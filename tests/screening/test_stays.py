@@ -39,6 +39,7 @@ def test_a_tube_of_blocks_takes_errors_off_on_both_sides(seed, apart):
         first[T.pair_numbers(np.ones(T.n_triplets, dtype=bool))[1]] += 4
         second, radius, error = 6 * rng.random(30), 0.01, 0.0
         first, second = (first, second) if seed % 2 else (second, first)
+        T._chunks = [0, 1, 2, 3]  # each anchor by itself
     used = T.undecided_in((first, second), squares, radius, error, low, True, None, Threads(1))
     positive, negative = T.pair_numbers(np.ones(T.n_triplets, dtype=bool))
     one, two = first[negative] - first[positive], second[negative] - second[positive]
