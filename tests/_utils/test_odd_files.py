@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import zipfile
 from types import SimpleNamespace
@@ -370,6 +371,16 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch, la
     monkeypatch.setattr(archive.os, "access", lambda _, asked: not asked & lacks)
     with pytest.raises(InputError, match="does not let you write"):
         write(tmp_path / "file", "kind", {}, {})
+
+
+@pytest.mark.parametrize(("key", "value"), [("kind", 3), ("meta", 4), ("arrays", None), ("version", True)])
+def test_a_header_whose_parts_are_of_another_type_is_refused(tmp_path, key, value):
+    write(tmp_path / "file", "kind", {}, {})
+    with zipfile.ZipFile(tmp_path / "file") as whole, zipfile.ZipFile(tmp_path / "other", "w") as other:
+        (member,) = whole.infolist()
+        other.writestr(member, json.dumps({**json.loads(whole.read(member)), key: value}))
+    with pytest.raises(InputError, match=f"its {key} is {value}"):
+        read(tmp_path / "other")
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):

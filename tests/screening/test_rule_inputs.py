@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from problems import make_case, random_metric
+from triscreen.problem.cones import make_cone
 from triscreen.problem.rounding import U
 from triscreen.problem.units import Units
 from triscreen.screening import rules, spheres
@@ -314,3 +315,9 @@ def test_a_sphere_of_the_user_is_in_the_units_inside(exponent):
     assert inside.radius == np.ldexp(0.5, 2 * exponent)
     np.testing.assert_array_equal(inside.normal, np.ldexp(normal, exponent))
     assert (inside is sphere) == (exponent == 0)
+
+
+def test_slack_is_over_lambda_in_the_square_of_a_radius():
+    evaluation = SimpleNamespace(M=np.array([2.0]), slack=0.5, target=lambda lam: np.array([1.0]))
+    sphere = spheres.BOUNDS["pgb"].at(make_cone("diagonal"), evaluation, 0.25)
+    assert sphere.radius == near(np.sqrt(0.25 + 0.5 / 0.25))
