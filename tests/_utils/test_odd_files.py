@@ -383,6 +383,16 @@ def test_a_header_whose_parts_are_of_another_type_is_refused(tmp_path, key, valu
         read(tmp_path / "other")
 
 
+@pytest.mark.parametrize("item", [{"$float": "1.5"}, {"$float": "inf", "more": 1}, {"$other": 1}])
+def test_what_stands_for_no_float_is_refused(tmp_path, item):
+    write(tmp_path / "file", "kind", {"number": 1.5}, {})
+    with zipfile.ZipFile(tmp_path / "file") as whole, zipfile.ZipFile(tmp_path / "other", "w") as other:
+        (member,) = whole.infolist()
+        other.writestr(member, json.dumps({**json.loads(whole.read(member)), "meta": item}))
+    with pytest.raises(InputError, match="is not known here"):
+        read(tmp_path / "other")
+
+
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist, make it first"):
         write(tmp_path / "folder" / "file", "kind", {}, {})

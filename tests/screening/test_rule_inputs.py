@@ -8,7 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import triscreen as ts
 from problems import make_case, random_metric
+from triscreen.errors import InputError
 from triscreen.problem.cones import make_cone
 from triscreen.problem.rounding import U
 from triscreen.problem.units import Units
@@ -321,3 +323,22 @@ def test_slack_is_over_lambda_in_the_square_of_a_radius():
     evaluation = SimpleNamespace(M=np.array([2.0]), slack=0.5, target=lambda lam: np.array([1.0]))
     sphere = spheres.BOUNDS["pgb"].at(make_cone("diagonal"), evaluation, 0.25)
     assert sphere.radius == near(np.sqrt(0.25 + 0.5 / 0.25))
+
+
+@pytest.mark.parametrize(
+    "made", [Sphere(np.eye(3), -0.5, "own"), Sphere(np.eye(2), 0.5, "own"), Sphere(np.eye(3), np.nan, "own"), (0, 1)]
+)
+def test_an_own_sphere_that_is_none_is_refused(made):
+    problem = make_case(0, n=12, d=3, m=20).problem
+    with pytest.raises(InputError, match="the own bound returned"):
+        ts.solve(problem, 0.1 * problem.lambda_max(), screening=ts.Screening(lambda *_: made, every=1))
+
+
+def test_alphas_of_margins_that_are_off_cost_the_square_of_both_errors(monkeypatch):
+    problem = make_case(0, n=12, d=3, m=20).problem
+    rounding, gamma, M = problem.rounding, problem.loss.gamma, np.zeros((3, 3))
+    for name in ("pull", "element"):
+        monkeypatch.setattr(rounding, name, lambda *_: 0.0)
+    monkeypatch.setattr(rounding, "margin", lambda *_: 4 * U * gamma)
+    found = rounding.gap(M, M, M, np.zeros(1), 0.0, 1.0, 1.0, True)
+    assert found == near(3 * problem.triplets.total_weight * (8 * U * gamma) ** 2 / gamma)
