@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import triscreen as ts
+from triscreen.selection.bounds import votes_over
 from triscreen.selection.votes import choose_votes, heaviness, interval, judge_votes, shares
 
 
@@ -79,3 +81,12 @@ def test_the_ends_of_an_interval_are_where_the_share_is_so_many_deviations_away(
 
 def test_nothing_is_known_of_no_trials():
     assert interval(0.5, 0) == interval(np.nan, 10) == interval(np.inf, 10) == (0.0, 1.0)
+
+
+def test_a_label_that_nobody_has_is_wrong_at_every_lambda():
+    X, y = np.array([[0.0], [1.0], [5.0], [6.5]]), np.array([0, 0, 1, 1])
+    problem = ts.Problem(X, ts.knn_triplets(X, y, k=1))
+    path = ts.solve_path(problem, ratio=0.5, n_lambdas=3)
+    bounds = votes_over(path, problem, X, y, np.array([[0.2], [0.3]]), np.array([0, 2]), 1)
+    assert bounds.at(0.9 * path.lambdas[0]) == (0.5, 0.5)
+    np.testing.assert_array_equal(bounds.outcomes[:, 1], -1)
