@@ -87,6 +87,6 @@ def test_a_label_that_nobody_has_is_wrong_at_every_lambda():
     X, y = np.array([[0.0], [1.0], [5.0], [6.5]]), np.array([0, 0, 1, 1])
     problem = ts.Problem(X, ts.knn_triplets(X, y, k=1))
     path = ts.solve_path(problem, ratio=0.5, n_lambdas=3)
-    bounds = votes_over(path, problem, X, y, np.array([[0.2], [0.3]]), np.array([0, 2]), 1)
+    bounds = votes_over(path, problem, X, y, np.array([[0.2], [0.3]]), np.array([0, 2]), 3)
     assert bounds.at(0.9 * path.lambdas[0]) == (0.5, 0.5)
     np.testing.assert_array_equal(bounds.outcomes[:, 1], -1)
