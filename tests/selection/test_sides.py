@@ -89,6 +89,9 @@ def test_the_error_at_a_lambda_is_that_of_its_pieces_or_of_its_own_ball():
     side._ends[6.0] = "made"
     assert side.upper_at(6.0) == 0.25
     assert side.judge.asked[-1][:2] == ("made", "made")
+    side.apply(Step(CUT, [count], Made(3.0, None, None, 0.05), [Verdict(OUTCOMES[0], None)] * 2))
+    assert len(side.pieces) == count + 2
+    assert [piece.low for piece in side.pieces[:-1]] == [piece.high for piece in side.pieces[1:]]
 
 
 def cutting(monkeypatch, side, own=(0.9, 0.9), mixed=0.9, between=2.0):
