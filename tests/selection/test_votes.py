@@ -7,6 +7,7 @@ import pytest
 
 import triscreen as ts
 from triscreen.selection.bounds import votes_over
+from triscreen.selection.judge import Judge, Points, Votes
 from triscreen.selection.votes import choose_votes, heaviness, interval, judge_votes, shares
 
 
@@ -90,3 +91,19 @@ def test_a_label_that_nobody_has_is_wrong_at_every_lambda():
     bounds = votes_over(path, problem, X, y, np.array([[0.2], [0.3]]), np.array([0, 2]), 3)
     assert bounds.at(0.9 * path.lambdas[0]) == (0.5, 0.5)
     np.testing.assert_array_equal(bounds.outcomes[:, 1], -1)
+
+
+def test_what_is_asked_is_known_by_points_queries_and_labels():
+    X, y, queries = np.array([[0.0], [1.0], [5.0], [6.5]]), np.array([0, 0, 1, 1]), np.array([[0.2], [0.3]])
+    problem = ts.Problem(X, ts.knn_triplets(X, y, k=1))
+
+    def known_by(X, queries, wanted):
+        points = Points(problem, X, queries)
+        return Judge(problem, points, Votes(points, y, np.array(wanted), 2, 1)).fingerprint()
+
+    own = known_by(X, queries, [0, 1])
+    assert own == known_by(X.copy(), queries.copy(), [0, 1])
+    assert (
+        len({own, known_by(X + 1, queries, [0, 1]), known_by(X, queries + 0.1, [0, 1]), known_by(X, queries, [1, 1])})
+        == 4
+    )
