@@ -393,6 +393,11 @@ def test_what_stands_for_no_float_is_refused(tmp_path, item):
         read(tmp_path / "other")
 
 
+def test_masked_arrays_are_refused(tmp_path):
+    with pytest.raises(InputError, match="has masked entries"):
+        write(tmp_path / "file", "kind", {}, {"a": np.ma.array([1.0, 2.0], mask=[True, False])})
+
+
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist, make it first"):
         write(tmp_path / "folder" / "file", "kind", {}, {})

@@ -148,6 +148,8 @@ def test_a_ball_between_two_ends_has_the_rounding_of_its_share():
     root = np.sqrt(between.square(between.share(1.5)))
     wanted = (float(root) + 8 * U * np.sqrt(30.0)) ** 2
     assert between.ball(1.5).square == near(wanted, rel=1e-14)
+    between.squares, between.k = (1e-20, 1e-20), 1e10
+    assert between.ball(2.0).square == near((1e-10 + 8 * U * 1e5) ** 2, rel=1e-3)
     between.squares, between.k = (4.0, 9.0), 1e34
     assert between.square(0.5) - 2.5e33 == near(SUM * 2.5e33, rel=0.05)
 

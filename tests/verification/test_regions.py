@@ -135,7 +135,9 @@ def test_between_two_ends_against_many_shares():
 
 def test_ends_that_are_none_are_refused():
     good = np.eye(3), (np.eye(3), np.eye(3)), (1.0, 1.0), 0.0
-    for place, value in [(0, np.eye(2)), (1, (np.eye(2), np.eye(3))), (2, (-1.0, 1.0)), (2, (1.0,)), (3, np.nan)]:
+    some_nan = np.diag([1.0, np.nan, 1.0])
+    for place, value in [(0, np.eye(2)), (1, (np.eye(2), np.eye(3))), (2, (-1.0, 1.0)), (2, (1.0,)), (3, np.nan),
+                         (1, (np.eye(3),) * 3), (1, (np.eye(3), some_nan)), (1, (some_nan, np.eye(3)))]:  # fmt: skip
         with pytest.raises(ts.InputError):
             nearer_between(*good[:place], value, *good[place + 1 :])
 
